@@ -1,0 +1,3 @@
+//! Benchmarks of loopd against the raw limits of the machine.
+
+fn main() {}

@@ -1,0 +1,141 @@
+//! What a transition asks for.
+
+use crate::failure::Failure;
+use crate::model::{Constants, ModelCall};
+use crate::question::Ask;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::Serialize;
+
+/// A wish to call a tool: native, remote or anything else that has a name and takes JSON.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolCall {
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments as JSON text, exactly as they arrived or were written.
+    pub args: String,
+    /// The model's tool use that the result replies to; such a result joins the Transcript.
+    pub reply_to: Option<String>,
+}
+
+/// One thing that a transition asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Call a model.
+    CallModel(ModelCall),
+    /// Call a tool. Several calls of one decision run at the same time.
+    CallTool(ToolCall),
+    /// Publish text to the Conversation, or to whoever reads the Run.
+    Speak(String),
+    /// Ask a person.
+    Ask(Ask),
+    /// Wait for a signal of one of these names, at most `timeout_ms`.
+    Wait {
+        /// The names.
+        signals: Vec<String>,
+        /// Milliseconds until the wait ends by itself.
+        timeout_ms: Option<u64>,
+    },
+    /// Wait for a time.
+    Sleep {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// Add a message to the Transcript that no Call produced, for example a typed error for a tool use
+    /// that cannot run.
+    Note(crate::model::Message),
+    /// Attach a label to the Run.
+    Label {
+        /// Its key.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+    /// End as Completed; the output is JSON text.
+    Finish(String),
+    /// End as Failed.
+    Fail(Failure),
+}
+
+/// What one transition decided: Actions, and constants that they name by digest.
+///
+/// An empty decision with nothing in flight and nothing to wait for starts the next iteration.
+#[must_use = "a decision does nothing until a transition returns it"]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Decision {
+    /// The Actions, in order.
+    pub actions: Vec<Action>,
+    /// Content-addressed constants that the Actions name.
+    pub constants: Vec<Constants>,
+}
+
+impl Decision {
+    /// No Action: wait for what is in flight, or start the next iteration.
+    pub const fn none() -> Self {
+        Self { actions: Vec::new(), constants: Vec::new() }
+    }
+
+    /// Adds an Action.
+    pub fn and(mut self, action: Action) -> Self {
+        self.actions.push(action);
+        self
+    }
+
+    /// Calls a tool with typed arguments.
+    pub fn tool(name: impl Into<String>, args: &impl Serialize) -> Self {
+        Self::none().and_tool(name, args)
+    }
+
+    /// Calls one more tool at the same time.
+    pub fn and_tool(self, name: impl Into<String>, args: &impl Serialize) -> Self {
+        match serde_json::to_string(args) {
+            Ok(args) => self.and(Action::CallTool(ToolCall { tool: name.into(), args, reply_to: None })),
+            Err(error) => self.and(Action::Fail(error.into())),
+        }
+    }
+
+    /// Calls a model.
+    pub fn model(call: ModelCall) -> Self {
+        Self::none().and(Action::CallModel(call))
+    }
+
+    /// Calls a model with constants, which are stored once by content.
+    pub fn model_with(mut call: ModelCall, constants: &Constants) -> Self {
+        call.constants = Some(constants.name);
+        Self { actions: alloc::vec![Action::CallModel(call)], constants: alloc::vec![constants.clone()] }
+    }
+
+    /// Asks a person a question; the answer arrives as [`crate::Event::Answered`].
+    pub fn ask(prompt: impl Into<String>) -> Self {
+        let ask = Ask::Ask { prompt: prompt.into(), schema: None, expires_in_ms: None, reply_to: None };
+        Self::none().and(Action::Ask(ask))
+    }
+
+    /// Asks a person yes or no.
+    pub fn confirm(prompt: impl Into<String>) -> Self {
+        Self::none().and(Action::Ask(Ask::Confirm { prompt: prompt.into(), expires_in_ms: None }))
+    }
+
+    /// Waits for a signal.
+    pub fn wait(signal: impl Into<String>) -> Self {
+        Self::none().and(Action::Wait { signals: alloc::vec![signal.into()], timeout_ms: None })
+    }
+
+    /// Sleeps.
+    pub fn sleep(ms: u64) -> Self {
+        Self::none().and(Action::Sleep { ms })
+    }
+
+    /// Finishes with a typed output.
+    pub fn finish(output: &impl Serialize) -> Self {
+        match serde_json::to_string(output) {
+            Ok(output) => Self::none().and(Action::Finish(output)),
+            Err(error) => Self::none().and(Action::Fail(error.into())),
+        }
+    }
+
+    /// Fails.
+    pub fn fail(failure: Failure) -> Self {
+        Self::none().and(Action::Fail(failure))
+    }
+}

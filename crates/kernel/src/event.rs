@@ -1,0 +1,114 @@
+//! What a transition sees: past facts, each derived from one Entry.
+
+use crate::failure::Failure;
+use crate::ids::{CallId, QuestionId, TimerId};
+use crate::model::ModelReply;
+use crate::question::QuestionEnd;
+use alloc::string::String;
+use serde::de::DeserializeOwned;
+
+/// A fact that a transition consumes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// An iteration begins; the first is 1.
+    IterationStarted {
+        /// Its number.
+        iteration: u64,
+    },
+    /// A model answered.
+    ModelReplied {
+        /// The Call.
+        call: CallId,
+        /// The complete reply.
+        reply: ModelReply,
+    },
+    /// A tool returned.
+    ToolReturned(ToolReturned),
+    /// A Call failed.
+    CallFailed {
+        /// The Call.
+        call: CallId,
+        /// The tool or model.
+        target: String,
+        /// Why.
+        failure: Failure,
+    },
+    /// Policy denied a Call.
+    CallDenied {
+        /// The Call.
+        call: CallId,
+        /// The tool or model.
+        target: String,
+        /// Why.
+        failure: Failure,
+    },
+    /// A person looked, and nobody can tell whether the Call happened.
+    CallUnknown {
+        /// The Call.
+        call: CallId,
+        /// The tool.
+        target: String,
+        /// What the person saw.
+        evidence: String,
+    },
+    /// A Question ended.
+    Answered {
+        /// The Question.
+        question: QuestionId,
+        /// How it ended.
+        end: QuestionEnd,
+        /// The answer as JSON text; empty unless it was answered.
+        value: String,
+    },
+    /// A signal arrived.
+    SignalReceived {
+        /// Its name.
+        name: String,
+        /// Its body, exactly as sent.
+        body: String,
+    },
+    /// A timer fired: a sleep, or a wait that timed out.
+    TimerFired {
+        /// The timer.
+        timer: TimerId,
+    },
+}
+
+/// What a tool returned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolReturned {
+    /// The Call.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// The output, exactly.
+    pub output: String,
+}
+
+impl ToolReturned {
+    /// The output as a type.
+    ///
+    /// # Errors
+    /// A [`Failure`] with code `loop.decode` when the output is not that type's JSON.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        Ok(serde_json::from_str(&self.output)?)
+    }
+}
+
+impl Event {
+    /// The name as it is written in output.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::IterationStarted { .. } => "IterationStarted",
+            Self::ModelReplied { .. } => "ModelReplied",
+            Self::ToolReturned(_) => "ToolReturned",
+            Self::CallFailed { .. } => "CallFailed",
+            Self::CallDenied { .. } => "CallDenied",
+            Self::CallUnknown { .. } => "CallUnknown",
+            Self::Answered { .. } => "Answered",
+            Self::SignalReceived { .. } => "SignalReceived",
+            Self::TimerFired { .. } => "TimerFired",
+        }
+    }
+}

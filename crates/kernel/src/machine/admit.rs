@@ -1,0 +1,131 @@
+//! Admission: what stands between a wanted Call and its durable intent.
+
+use super::input::is_model;
+use super::{MachineError, Work};
+use crate::budget::{Breach, Reservation};
+use crate::digest::Digest;
+use crate::effect::EffectClass;
+use crate::model::ModelCall;
+use crate::outcome::Outcome;
+use crate::projection::{Call, Target};
+use crate::record::{Intended, Record, Settlement};
+use crate::units::{MicroUsd, Price, Usage};
+use alloc::string::String;
+
+/// Bytes of text that hold at least one token: the bound behind a reservation. Text of most languages
+/// has three to five bytes a token; what passes the bound is recorded as overshoot.
+const BYTES_PER_TOKEN: u64 = 2;
+
+/// Tokens that a provider's chat template may add to one message.
+const TOKENS_PER_MESSAGE: u64 = 16;
+
+/// Why a wanted Call is not intended now.
+enum Ruling {
+    Intend(Intended),
+    Settle(&'static str, String),
+    Breach(Breach),
+}
+
+impl Work<'_, '_, '_> {
+    /// Admits the next wanted Call. False: there is none, or it has to wait for a Call in flight.
+    pub(super) fn admit_next(&mut self) -> Result<bool, MachineError> {
+        let Some(call) = self.projection.wanted.first().cloned() else { return Ok(false) };
+        match self.rule(&call) {
+            Ruling::Intend(intended) => self.push(&Record::Intended(intended), alloc::vec::Vec::new())?,
+            Ruling::Settle(code, message) => {
+                let free = is_model(&call.target).then_some(MicroUsd(0));
+                let usage = free.map(|_| Usage::default());
+                self.settled(call.id, Settlement::Failed, Some(code), message, usage, free)?;
+            }
+            // What is in flight may settle below its reservation and make room.
+            Ruling::Breach(_) if !self.projection.open.is_empty() => return Ok(false),
+            Ruling::Breach(breach) => self.park(Outcome::BudgetExceeded { breach })?,
+        }
+        Ok(true)
+    }
+
+    fn rule(&self, call: &Call) -> Ruling {
+        if let Some(breach) = self.wall_breach() {
+            return Ruling::Breach(breach);
+        }
+        match &call.target {
+            Target::Tool { tool, args, .. } => {
+                let Some(terms) = self.env.catalog.tool(tool) else {
+                    return Ruling::Settle("tool.unknown", alloc::format!("there is no tool named `{tool}`"));
+                };
+                let args = Digest::sha256(&[args.as_bytes()]);
+                Ruling::Intend(self.intent(call, terms.class, args, terms.timeout_ms))
+            }
+            Target::Model(model) => self.rule_model(call, model),
+        }
+    }
+
+    fn rule_model(&self, call: &Call, model: &ModelCall) -> Ruling {
+        let Some(terms) = self.env.catalog.model(&model.model) else {
+            return Ruling::Settle("model.unknown", alloc::format!("there is no model named `{}`", model.model));
+        };
+        if call.attempts >= terms.max_attempts {
+            let message = alloc::format!("gave up after {} attempts", call.attempts);
+            return Ruling::Settle("model.attempts", message);
+        }
+        let limits = &self.projection.limits;
+        if limits.micro_usd.is_some() && terms.price.is_none() {
+            let message = alloc::format!("the price of `{}` is unknown and the run has a money limit", model.model);
+            return Ruling::Settle("model.unpriced", message);
+        }
+        let input = self.input_bound(model);
+        let ledger = &self.projection.ledger;
+        let wanted = model.max_output_tokens;
+        let output = ledger.affordable_output(limits, input, wanted, terms.price.as_ref());
+        // At least one token of output must fit, or the call cannot say anything.
+        let reserve = reservation(input, output.max(1), terms.price.as_ref());
+        if let Some(breach) = ledger.breach(limits, &reserve) {
+            return Ruling::Breach(breach);
+        }
+        let args = self.projection.request_digest(model);
+        let mut intended = self.intent(call, EffectClass::Billable, args, terms.timeout_ms);
+        intended.reserve = reserve;
+        intended.max_output = Some(output.max(1));
+        Ruling::Intend(intended)
+    }
+
+    /// A bound of the input tokens of `model`.
+    fn input_bound(&self, model: &ModelCall) -> u64 {
+        let said = if model.transcript { self.projection.transcript } else { crate::transcript::Head::default() };
+        let explicit: u64 = model.messages.iter().map(|m| serde_json::to_vec(m).map_or(0, |v| v.len() as u64)).sum();
+        let constants = model.constants.map_or(0, |name| name.bytes);
+        let bytes = said.bytes.saturating_add(explicit).saturating_add(constants);
+        let messages = said.items + model.messages.len() as u64 + 2;
+        bytes.div_ceil(BYTES_PER_TOKEN).saturating_add(messages * TOKENS_PER_MESSAGE)
+    }
+
+    fn intent(&self, call: &Call, class: EffectClass, args: Digest, timeout_ms: u64) -> Intended {
+        let now = self.env.now.max(self.projection.head.at);
+        let start = call.not_before.map_or(now, |at| at.max(now));
+        let mut abort_by = start.after(timeout_ms);
+        if let Some(wall) = self.projection.limits.wall_ms {
+            abort_by = abort_by.min(self.projection.started_at.after(wall));
+        }
+        Intended {
+            call: call.id,
+            class,
+            args,
+            epoch: self.env.epoch,
+            send_by: start.after(self.env.dispatch_window_ms),
+            abort_by,
+            not_before: call.not_before.filter(|at| *at > now),
+            max_output: None,
+            reserve: Reservation::default(),
+        }
+    }
+}
+
+fn reservation(input: u64, output: u64, price: Option<&Price>) -> Reservation {
+    let dearest_input = |price: &Price| price.input.max(price.cache_write).max(price.cache_read);
+    let micro_usd = price.map_or(MicroUsd(0), |price| {
+        let input = Price { input: dearest_input(price), ..Price::default() }.cost(&Usage { input, ..Usage::default() });
+        let dearest = Price { output: price.output.max(price.reasoning), ..Price::default() };
+        input.plus(dearest.cost(&Usage { output, ..Usage::default() }))
+    });
+    Reservation { tokens: input.saturating_add(output), micro_usd }
+}

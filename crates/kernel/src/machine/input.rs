@@ -1,0 +1,353 @@
+//! Inputs: facts from outside, and the Entries that record them.
+
+use super::{MachineError, Refused, Work};
+use crate::budget::Limits;
+use crate::digest::Digest;
+use crate::effect::{EffectClass, Recovery};
+use crate::entry::PayloadWriter;
+use crate::failure::{Disposition, Failure};
+use crate::ids::{CallId, QuestionId, TimerId};
+use crate::outcome::{Interrupt, Outcome};
+use crate::projection::{Call, Projection, Status, Target};
+use crate::question::{Ask, QuestionEnd, Resolution};
+use crate::record::{
+    Attempted, BudgetChanged, CancelRequested, Joins, Parked, QuestionEnded, Record, Recovered, Reopened, Resolved,
+    Settled, Settlement, Signal, Started, TimerFired,
+};
+use crate::transcript;
+use crate::units::{MicroUsd, TimeMs, Usage};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Crash recoveries in a row without progress after which a Run is parked as poisoned.
+const MAX_RECOVERIES: u32 = 3;
+
+/// Lost attempts of a billable Call after which recovery gives it up.
+const MAX_LOST_ATTEMPTS: u32 = 3;
+
+/// How a Run starts.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    /// The outermost scope.
+    pub tenant: String,
+    /// The input as JSON text.
+    pub input: String,
+    /// The limits.
+    pub limits: Limits,
+    /// The caller's key for starting once.
+    pub key: Option<String>,
+}
+
+/// How a Call settled, as its performer saw it.
+#[derive(Clone, Debug)]
+pub enum Settling {
+    /// It returned: the output of a tool, or the JSON of a model's reply.
+    Landed(String),
+    /// It failed.
+    Failed(Failure, Disposition),
+    /// It was interrupted while it ran.
+    Interrupted(String),
+}
+
+/// A fact from outside.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The Run begins.
+    Start(Admission),
+    /// A worker took the Run over from one that died.
+    Recover,
+    /// A Call settled.
+    Settle {
+        /// The Call.
+        call: CallId,
+        /// How.
+        settling: Settling,
+        /// Usage; `None` is unknown.
+        usage: Option<Usage>,
+        /// Cost; `None` is unknown.
+        cost: Option<MicroUsd>,
+    },
+    /// An attempt failed and shall be repeated.
+    Retry {
+        /// The Call.
+        call: CallId,
+        /// Why it failed.
+        failure: Failure,
+        /// Usage; `None` is unknown and charged at the reservation.
+        usage: Option<Usage>,
+        /// Cost; `None` is unknown.
+        cost: Option<MicroUsd>,
+        /// Not again before this.
+        retry_at: TimeMs,
+    },
+    /// A signal arrived.
+    Signal {
+        /// Its name.
+        name: String,
+        /// Its body.
+        body: String,
+    },
+    /// A Question ended.
+    Answer {
+        /// The Question.
+        question: QuestionId,
+        /// How.
+        end: QuestionEnd,
+        /// Who.
+        actor: String,
+        /// The answer as JSON text.
+        value: String,
+    },
+    /// A timer is due.
+    Timer(TimerId),
+    /// Somebody cancels the Run.
+    Cancel {
+        /// Who.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody reopens a parked Run, perhaps with raised limits.
+    Reopen {
+        /// Who.
+        actor: String,
+        /// The raised limits.
+        raise: Limits,
+    },
+    /// The driver parks the Run: it broke its worker, or something is in doubt.
+    Park(Interrupt),
+    /// Go on after a step that said `more`.
+    Continue,
+}
+
+/// Checks an input against the Run before anything changes.
+pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refused> {
+    let open_call = |id: &CallId| projection.open.iter().any(|call| call.id == *id);
+    match (&projection.status, input) {
+        (Status::Ended(_), _) => return Err(Refused::Ended),
+        (Status::Open, Input::Reopen { raise, .. }) if *raise == Limits::default() => return Err(Refused::NotParked),
+        (Status::Open, _) | (Status::Parked(_), Input::Reopen { .. } | Input::Cancel { .. }) => {}
+        (Status::Parked(_), _) => return Err(Refused::Parked),
+    }
+    match input {
+        Input::Settle { call, .. } | Input::Retry { call, .. } if !open_call(call) => Err(Refused::NotOpen(*call)),
+        Input::Timer(id) if !projection.timers.iter().any(|timer| timer.id == *id) => Err(Refused::NoSuchTimer(*id)),
+        Input::Answer { question, end, value, .. } => {
+            let open = projection.questions.iter().find(|open| open.id == *question);
+            let open = open.ok_or(Refused::NoSuchQuestion(*question))?;
+            match end {
+                QuestionEnd::Answered => fits(&open.ask, value).map_err(|why| Refused::BadAnswer(*question, why)),
+                // Nobody may walk away from a Call that may have moved money; it stays open until resolved.
+                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut
+                    if matches!(open.ask, Ask::Resolve { .. }) =>
+                {
+                    Err(Refused::BadAnswer(*question, "an unknown call has to be resolved".into()))
+                }
+                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut | QuestionEnd::Withdrawn => Ok(()),
+            }
+        }
+        Input::Settle { .. }
+        | Input::Retry { .. }
+        | Input::Timer(_)
+        | Input::Start(_)
+        | Input::Recover
+        | Input::Signal { .. }
+        | Input::Cancel { .. }
+        | Input::Reopen { .. }
+        | Input::Park(_)
+        | Input::Continue => Ok(()),
+    }
+}
+
+/// Whether `value` is an answer of the asked kind. A JSON Schema is checked by whoever takes the answer.
+fn fits(ask: &Ask, value: &str) -> Result<(), String> {
+    let text = |error: serde_json::Error| alloc::format!("{error}");
+    match ask {
+        Ask::Ask { .. } => serde_json::from_str::<&serde_json::value::RawValue>(value).map(drop).map_err(text),
+        Ask::Confirm { .. } => serde_json::from_str::<bool>(value).map(drop).map_err(text),
+        Ask::Resolve { .. } => serde_json::from_str::<Resolution>(value).map(drop).map_err(text),
+    }
+}
+
+impl Work<'_, '_, '_> {
+    /// Records the input.
+    pub(super) fn take(&mut self, input: Input) -> Result<(), MachineError> {
+        match input {
+            Input::Start(admission) => self.start(admission),
+            Input::Recover => self.recover(),
+            Input::Settle { call, settling, usage, cost } => self.settle(call, settling, usage, cost),
+            Input::Retry { call, failure, usage, cost, retry_at } => self.retry(call, &failure, usage, cost, retry_at),
+            Input::Signal { name, body } => self.push(&Record::Signal(Signal { name }), body.into_bytes()),
+            Input::Answer { question, end, actor, value } => self.answer(question, end, actor, value),
+            Input::Timer(timer) => self.push(&Record::TimerFired(TimerFired { timer }), Vec::new()),
+            Input::Cancel { actor, reason } => {
+                self.push(&Record::CancelRequested(CancelRequested { actor, reason }), Vec::new())?;
+                self.cancel_open(|class| class.recovery() != Recovery::AskPerson)
+            }
+            Input::Reopen { actor, raise } if matches!(self.projection.status, Status::Open) => {
+                self.push(&Record::BudgetChanged(BudgetChanged { by: actor, raise }), Vec::new())
+            }
+            Input::Reopen { actor, raise } => {
+                self.push(&Record::Reopened(Reopened { by: actor, raise }), Vec::new())
+            }
+            Input::Park(interrupt) => self.park(Outcome::Interrupted { interrupt }),
+            Input::Continue => Ok(()),
+        }
+    }
+
+    pub(super) fn park(&mut self, outcome: Outcome) -> Result<(), MachineError> {
+        self.push(&Record::Parked(Parked { outcome }), Vec::new())
+    }
+
+    fn start(&mut self, admission: Admission) -> Result<(), MachineError> {
+        let state = self.env.definition.init(&admission.input).map_err(Refused::Input)?;
+        let mut payload = PayloadWriter::default();
+        let started = Started {
+            tenant: admission.tenant,
+            loop_name: self.env.definition.name().into(),
+            version: self.env.definition.version().into(),
+            definition: Digest::sha256(&[self.env.definition.definition()]),
+            input: payload.add(admission.input.as_bytes()),
+            state: payload.add(state.as_bytes()),
+            limits: admission.limits,
+            projection: transcript::PROJECTION,
+            admission: admission.key,
+        };
+        self.push(&Record::Started(started), payload.finish())
+    }
+
+    fn recover(&mut self) -> Result<(), MachineError> {
+        let (mut again, mut unknown, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        for call in &self.projection.open {
+            let class = call.intent.as_ref().map_or(EffectClass::Once, |intent| intent.class);
+            match class.recovery() {
+                Recovery::RunAgain => again.push(call.id),
+                Recovery::ChargeAndRunAgain if call.attempts + 1 >= MAX_LOST_ATTEMPTS => lost.push(call.id),
+                Recovery::ChargeAndRunAgain => again.push(call.id),
+                Recovery::AskPerson => unknown.push(call.id),
+            }
+        }
+        let poisoned = self.projection.recoveries >= MAX_RECOVERIES;
+        self.push(&Record::Recovered(Recovered { epoch: self.env.epoch, again }), Vec::new())?;
+        for id in unknown {
+            let reason = "the worker died after it might have sent this call and before it recorded a result";
+            self.settled(id, Settlement::Unknown, None, reason.into(), None, None)?;
+        }
+        for id in lost {
+            let reason = "the call was lost with its worker too often";
+            self.settled(id, Settlement::Failed, Some("call.lost"), reason.into(), None, None)?;
+        }
+        if poisoned {
+            let reason = alloc::format!("{} recoveries in a row without progress", self.projection.recoveries);
+            self.park(Outcome::Interrupted { interrupt: Interrupt::Poisoned { reason } })?;
+        }
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        id: CallId,
+        settling: Settling,
+        usage: Option<Usage>,
+        cost: Option<MicroUsd>,
+    ) -> Result<(), MachineError> {
+        let asks = self.open_call(id)?.intent.as_ref().is_none_or(|i| i.class.recovery() == Recovery::AskPerson);
+        match settling {
+            Settling::Landed(output) => self.settled(id, Settlement::Landed, None, output, usage, cost),
+            Settling::Failed(failure, Disposition::InDoubt) if asks => {
+                self.settled(id, Settlement::Unknown, Some(&failure.code), failure.message, usage, cost)
+            }
+            Settling::Failed(failure, _) => {
+                self.settled(id, Settlement::Failed, Some(&failure.code), failure.message, usage, cost)
+            }
+            Settling::Interrupted(reason) if asks => {
+                self.settled(id, Settlement::Unknown, Some("call.interrupted"), reason, usage, cost)
+            }
+            Settling::Interrupted(reason) => {
+                self.settled(id, Settlement::Failed, Some("call.interrupted"), reason, usage, cost)
+            }
+        }
+    }
+
+    pub(super) fn settled(
+        &mut self,
+        id: CallId,
+        how: Settlement,
+        code: Option<&str>,
+        body: String,
+        usage: Option<Usage>,
+        cost: Option<MicroUsd>,
+    ) -> Result<(), MachineError> {
+        let call = self.projection.call(id).ok_or(Refused::NotOpen(id))?;
+        let joins = call.target.joins();
+        let record = Settled { call: id, how, code: code.map(String::from), usage, cost, joins };
+        self.push(&Record::Settled(record), body.into_bytes())
+    }
+
+    fn retry(
+        &mut self,
+        id: CallId,
+        failure: &Failure,
+        usage: Option<Usage>,
+        cost: Option<MicroUsd>,
+        retry_at: TimeMs,
+    ) -> Result<(), MachineError> {
+        let n = self.open_call(id)?.attempts + 1;
+        let mut payload = PayloadWriter::default();
+        let message = payload.add(failure.message.as_bytes());
+        let record = Attempted { call: id, n, code: failure.code.clone(), message, usage, cost, retry_at };
+        self.push(&Record::Attempted(record), payload.finish())
+    }
+
+    fn answer(
+        &mut self,
+        id: QuestionId,
+        end: QuestionEnd,
+        actor: String,
+        value: String,
+    ) -> Result<(), MachineError> {
+        let open = self.projection.questions.iter().find(|open| open.id == id);
+        let ask = open.map(|open| open.ask.clone()).ok_or(Refused::NoSuchQuestion(id))?;
+        let joins = match &ask {
+            Ask::Ask { reply_to, .. } => reply_to.clone().map(Joins::Tool),
+            Ask::Confirm { .. } | Ask::Resolve { .. } => None,
+        };
+        let record = QuestionEnded { question: id, end, actor: actor.clone(), joins };
+        self.push(&Record::QuestionEnded(record), value.clone().into_bytes())?;
+        let Ask::Resolve { call, .. } = ask else { return Ok(()) };
+        if end != QuestionEnd::Answered {
+            return Ok(());
+        }
+        let resolution: Resolution =
+            serde_json::from_str(&value).map_err(|error| Refused::BadAnswer(id, alloc::format!("{error}")))?;
+        let doubt = self.projection.in_doubt.iter().find(|doubt| doubt.id == call).ok_or(Refused::NotOpen(call))?;
+        let joins = doubt.target.joins();
+        self.push(&Record::Resolved(Resolved { call, by: actor, resolution, joins }), Vec::new())
+    }
+
+    /// Settles as cancelled every open Call whose class `may` be cut, and every wanted one.
+    pub(super) fn cancel_open(&mut self, may: impl Fn(EffectClass) -> bool) -> Result<(), MachineError> {
+        let cut = |call: &&Call| call.intent.as_ref().is_none_or(|intent| may(intent.class));
+        let open: Vec<CallId> = self.projection.open.iter().filter(cut).map(|call| call.id).collect();
+        let wanted: Vec<CallId> = self.projection.wanted.iter().map(|call| call.id).collect();
+        self.step.aborted.extend_from_slice(&open);
+        for id in open {
+            self.settled(id, Settlement::Cancelled, Some("call.cancelled"), "interrupted".into(), None, None)?;
+        }
+        for id in wanted {
+            let never = Some(MicroUsd(0));
+            self.settled(id, Settlement::Cancelled, Some("call.cancelled"), "never sent".into(), None, never)?;
+        }
+        Ok(())
+    }
+
+    fn open_call(&self, id: CallId) -> Result<&Call, MachineError> {
+        let call = self.projection.open.iter().find(|call| call.id == id);
+        Ok(call.ok_or(Refused::NotOpen(id))?)
+    }
+}
+
+/// True when the target is a model.
+pub(super) const fn is_model(target: &Target) -> bool {
+    matches!(target, Target::Model(_))
+}

@@ -1,0 +1,313 @@
+//! The fold: the only place where a Projection changes.
+
+use super::{Call, FoldError, FoldProblem, Intent, Projection, Status, Target, Timer, Waiting};
+use crate::digest::Digest;
+use crate::effect::EffectClass;
+use crate::entry::{Entry, Span};
+use crate::ids::{CallId, QuestionId, Seq};
+use crate::model::ModelCall;
+use crate::outcome::Outcome;
+use crate::question::{Ask, OpenQuestion, Resolution};
+use crate::record::{ActionRecord, Decided, Intended, Record, Recovered, Resolved, Settled, Settlement, Started};
+use crate::transcript;
+use crate::units::TimeMs;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+type Folded = Result<(), FoldProblem>;
+
+impl Projection {
+    /// Folds the next Entry of a Journal.
+    ///
+    /// # Errors
+    /// [`FoldError`], naming the Entry; the projection is then not to be used.
+    pub fn fold(&mut self, entry: &Entry) -> Result<(), FoldError> {
+        let record = Record::decode(entry.kind, &entry.record).map_err(FoldProblem::Record);
+        record.and_then(|record| self.fold_record(entry, &record)).map_err(|why| FoldError {
+            seq: entry.seq,
+            kind: entry.kind,
+            why,
+        })
+    }
+
+    /// Folds an Entry whose record is decoded already.
+    pub(crate) fn fold_record(&mut self, entry: &Entry, record: &Record) -> Folded {
+        if entry.seq != self.head.seq.next() || entry.run != self.run {
+            return Err(FoldProblem::OutOfOrder);
+        }
+        if matches!(self.status, Status::Ended(_)) {
+            return Err(FoldProblem::AfterEnd);
+        }
+        if (entry.seq == Seq(1)) != matches!(record, Record::Started(_)) {
+            return Err(FoldProblem::NotStarted);
+        }
+        self.apply(entry, record)?;
+        for item in transcript::items(record, &entry.payload) {
+            self.transcript.add(entry.seq, &item);
+        }
+        self.head = super::Head { seq: entry.seq, hash: entry.hash, at: entry.at };
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: &Entry, record: &Record) -> Folded {
+        match record {
+            Record::Started(started) => self.started(entry, started),
+            Record::IterationStarted(started) => {
+                self.iteration = started.iteration;
+                self.ledger.iterations += 1;
+                Ok(())
+            }
+            Record::Decided(decided) => self.decided(entry, decided),
+            Record::Recovered(recovered) => self.recovered(recovered),
+            Record::Parked(parked) => {
+                self.status = Status::Parked(parked.outcome.clone());
+                Ok(())
+            }
+            Record::Reopened(reopened) => {
+                self.status = Status::Open;
+                self.recoveries = 0;
+                self.limits = self.limits.raised(&reopened.raise);
+                Ok(())
+            }
+            Record::BudgetChanged(changed) => {
+                self.limits = self.limits.raised(&changed.raise);
+                Ok(())
+            }
+            Record::Ended(ended) => self.ended(entry, ended.outcome.clone()),
+            Record::Intended(intended) => self.intended(entry.seq, intended),
+            Record::Attempted(attempted) => {
+                let mut call = take(&mut self.open, attempted.call)?;
+                self.ledger.spend(&call.reserved(), attempted.usage.as_ref(), attempted.cost);
+                call.attempts += 1;
+                call.not_before = Some(attempted.retry_at);
+                call.intent = None;
+                self.wanted.insert(0, call);
+                Ok(())
+            }
+            Record::Settled(settled) => self.settled(entry, settled),
+            Record::Resolved(resolved) => self.resolved(resolved),
+            Record::Signal(signal) => {
+                if self.waiting.as_ref().is_some_and(|wait| wait.signals.contains(&signal.name)) {
+                    self.end_wait();
+                }
+                Ok(())
+            }
+            Record::QuestionEnded(ended) => self.question_ended(ended.question),
+            Record::TimerFired(fired) => {
+                let at = self.timers.iter().position(|timer| timer.id == fired.timer);
+                self.timers.remove(at.ok_or(FoldProblem::NoSuchTimer(fired.timer))?);
+                if self.waiting.as_ref().is_some_and(|wait| wait.timer == Some(fired.timer)) {
+                    self.waiting = None;
+                }
+                Ok(())
+            }
+            Record::CancelRequested(asked) => {
+                self.cancel = Some(super::Cancel { actor: asked.actor.clone(), reason: asked.reason.clone() });
+                self.status = Status::Open;
+                Ok(())
+            }
+        }
+    }
+
+    fn started(&mut self, entry: &Entry, started: &Started) -> Folded {
+        self.loop_name.clone_from(&started.loop_name);
+        self.version.clone_from(&started.version);
+        self.definition = started.definition;
+        self.limits = started.limits;
+        self.started_at = entry.at;
+        self.state = text(started.state, &entry.payload)?.into();
+        Ok(())
+    }
+
+    fn decided(&mut self, entry: &Entry, decided: &Decided) -> Folded {
+        decided.patch.apply(&mut self.state).map_err(|_| FoldProblem::PatchDoesNotFit)?;
+        if let Some(expected) = decided.state
+            && Digest::sha256(&[self.state.as_bytes()]) != expected
+        {
+            return Err(FoldProblem::StateDigest);
+        }
+        self.recoveries = 0;
+        for (ordinal, action) in decided.actions.iter().enumerate() {
+            self.action(entry, ordinal as u32, action)?;
+        }
+        Ok(())
+    }
+
+    fn action(&mut self, entry: &Entry, ordinal: u32, action: &ActionRecord) -> Folded {
+        let payload = &entry.payload;
+        match action {
+            ActionRecord::Model { id, call, messages } => {
+                let messages = match messages {
+                    Some(span) => serde_json::from_str(text(*span, payload)?).map_err(|_| FoldProblem::BadPayload)?,
+                    None => Vec::new(),
+                };
+                let call = ModelCall { messages, ..call.clone() };
+                if let Some(constants) = call.constants.filter(|name| !self.constants.contains(&name.digest)) {
+                    self.constants.push(constants.digest);
+                }
+                self.want(*id, entry.seq, ordinal, Target::Model(call));
+            }
+            ActionRecord::Tool { id, tool, args, reply_to } => {
+                let args = text(*args, payload)?.into();
+                let target = Target::Tool { tool: tool.clone(), args, reply_to: reply_to.clone() };
+                self.want(*id, entry.seq, ordinal, target);
+            }
+            ActionRecord::Ask { id, ask } => self.open_question(*id, ask.clone(), entry.at),
+            ActionRecord::Wait { signals, timeout } => {
+                if let Some((timer, ms)) = timeout {
+                    self.set_timer(*timer, entry.at.after(*ms));
+                }
+                let timer = timeout.map(|(timer, _)| timer);
+                self.waiting = Some(Waiting { signals: signals.clone(), timer });
+            }
+            ActionRecord::Sleep { id, ms } => self.set_timer(*id, entry.at.after(*ms)),
+            ActionRecord::Label(key, value) => {
+                self.labels.insert(key.clone(), value.clone());
+            }
+            ActionRecord::Finish(span) => {
+                self.finishing = Some(Outcome::Completed { output: text(*span, payload)?.into() });
+            }
+            ActionRecord::Fail(failure) => self.finishing = Some(Outcome::Failed { failure: failure.clone() }),
+            ActionRecord::Speak(_) | ActionRecord::Note(_) => {}
+        }
+        Ok(())
+    }
+
+    fn want(&mut self, id: CallId, decided: Seq, ordinal: u32, target: Target) {
+        self.last_call = self.last_call.max(id);
+        self.wanted.push(Call { id, decided, ordinal, target, attempts: 0, not_before: None, intent: None });
+    }
+
+    fn set_timer(&mut self, id: crate::ids::TimerId, at: TimeMs) {
+        self.last_timer = self.last_timer.max(id);
+        self.timers.push(Timer { id, at });
+    }
+
+    fn open_question(&mut self, id: QuestionId, ask: Ask, asked_at: TimeMs) {
+        self.last_question = self.last_question.max(id);
+        let expires_at = ask.expires_in_ms().map(|ms| asked_at.after(ms));
+        self.questions.push(OpenQuestion { id, ask, asked_at, expires_at });
+    }
+
+    fn end_wait(&mut self) {
+        if let Some(wait) = self.waiting.take() {
+            self.timers.retain(|timer| Some(timer.id) != wait.timer);
+        }
+    }
+
+    fn recovered(&mut self, recovered: &Recovered) -> Folded {
+        self.epoch = recovered.epoch;
+        self.recoveries += 1;
+        let mut again = Vec::new();
+        for id in &recovered.again {
+            let mut call = take(&mut self.open, *id)?;
+            if call.intent.as_ref().is_some_and(|intent| intent.class == EffectClass::Billable) {
+                // Nobody knows what the lost attempt cost: it is charged as if it had cost all it might.
+                self.ledger.spend(&call.reserved(), None, None);
+                call.attempts += 1;
+            }
+            call.intent = None;
+            again.push(call);
+        }
+        again.append(&mut self.wanted);
+        self.wanted = again;
+        Ok(())
+    }
+
+    fn ended(&mut self, entry: &Entry, outcome: Outcome) -> Folded {
+        let outcome = match outcome {
+            Outcome::Completed { .. } => {
+                let output = core::str::from_utf8(&entry.payload).map_err(|_| FoldProblem::BadPayload)?;
+                Outcome::Completed { output: output.into() }
+            }
+            Outcome::BudgetExceeded { .. }
+            | Outcome::Stuck { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::PolicyDenied { .. }
+            | Outcome::Failed { .. } => outcome,
+        };
+        self.status = Status::Ended(outcome);
+        self.finishing = None;
+        self.wanted.clear();
+        self.timers.clear();
+        self.waiting = None;
+        Ok(())
+    }
+
+    fn intended(&mut self, seq: Seq, intended: &Intended) -> Folded {
+        let mut call = take(&mut self.wanted, intended.call)?;
+        self.epoch = intended.epoch;
+        self.ledger.reserve(&intended.reserve);
+        call.not_before = intended.not_before;
+        call.intent = Some(Intent {
+            seq,
+            class: intended.class,
+            args: intended.args,
+            epoch: intended.epoch,
+            send_by: intended.send_by,
+            abort_by: intended.abort_by,
+            max_output: intended.max_output,
+            reserve: intended.reserve,
+        });
+        self.open.push(call);
+        Ok(())
+    }
+
+    fn settled(&mut self, entry: &Entry, settled: &Settled) -> Folded {
+        // A Call that was never intended settles too: an unknown tool, a denial, a cancelled wish.
+        let call = take(&mut self.open, settled.call).or_else(|_| take(&mut self.wanted, settled.call))?;
+        self.recoveries = 0;
+        let reserved = call.reserved();
+        match call.target {
+            Target::Model(_) => {
+                self.ledger.model_calls += 1;
+                self.ledger.spend(&reserved, settled.usage.as_ref(), settled.cost);
+            }
+            Target::Tool { .. } => {
+                self.ledger.tool_calls += 1;
+                self.ledger.spend(&reserved, None, settled.cost);
+            }
+        }
+        if settled.how == Settlement::Unknown {
+            let (tool, args) = match &call.target {
+                Target::Tool { tool, args, .. } => (tool.clone(), args.clone()),
+                Target::Model(model) => (model.model.clone(), String::new()),
+            };
+            let reason = core::str::from_utf8(&entry.payload).map_err(|_| FoldProblem::BadPayload)?.into();
+            let ask = Ask::Resolve { call: call.id, tool, args, reason };
+            self.open_question(self.last_question.next(), ask, entry.at);
+            self.in_doubt.push(call);
+        }
+        Ok(())
+    }
+
+    fn resolved(&mut self, resolved: &Resolved) -> Folded {
+        let call = take(&mut self.in_doubt, resolved.call)?;
+        if resolved.resolution == Resolution::Retry {
+            // A new Call for the same effect: the first one keeps its one settlement.
+            let id = self.last_call.next();
+            self.want(id, call.decided, call.ordinal, call.target);
+        }
+        Ok(())
+    }
+
+    fn question_ended(&mut self, id: QuestionId) -> Folded {
+        let at = self.questions.iter().position(|question| question.id == id);
+        self.questions.remove(at.ok_or(FoldProblem::NoSuchQuestion(id))?);
+        Ok(())
+    }
+
+    /// True when the open Question asks what became of a Call.
+    pub(crate) fn is_resolve(&self, id: QuestionId) -> bool {
+        self.questions.iter().any(|question| question.id == id && matches!(question.ask, Ask::Resolve { .. }))
+    }
+}
+
+fn text(span: Span, payload: &[u8]) -> Result<&str, FoldProblem> {
+    span.text(payload).ok_or(FoldProblem::BadPayload)
+}
+
+fn take(calls: &mut Vec<Call>, id: CallId) -> Result<Call, FoldProblem> {
+    let at = calls.iter().position(|call| call.id == id).ok_or(FoldProblem::NoSuchCall(id))?;
+    Ok(calls.remove(at))
+}

@@ -1,0 +1,389 @@
+//! What a Journal means: the fold of its Entries. Live and recovered Runs share this one fold, so a
+//! recovered Run is the Run.
+
+mod event;
+mod fold;
+
+use crate::budget::{Ledger, Limits, Reservation};
+use crate::digest::Digest;
+use crate::effect::{EffectClass, EffectKey};
+use crate::entry::Kind;
+use crate::ids::{CallId, Epoch, QuestionId, RunId, Seq, TimerId};
+use crate::model::ModelCall;
+use crate::outcome::{Finality, Outcome};
+use crate::question::OpenQuestion;
+use crate::record::{Joins, RecordError};
+use crate::transcript;
+use crate::units::TimeMs;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// The last Entry of a Journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Head {
+    /// Its Seq; 0 before the first.
+    pub seq: Seq,
+    /// The chain hash.
+    pub hash: Digest,
+    /// Its time.
+    pub at: TimeMs,
+}
+
+/// What a Call calls.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A model.
+    Model(ModelCall),
+    /// A tool.
+    Tool {
+        /// Its name.
+        tool: String,
+        /// The arguments.
+        args: String,
+        /// The model's tool use that the result replies to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<String>,
+    },
+}
+
+impl Target {
+    /// The model's or tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Model(call) => &call.model,
+            Self::Tool { tool, .. } => tool,
+        }
+    }
+
+    /// How the settlement joins the Transcript.
+    #[must_use]
+    pub fn joins(&self) -> Option<Joins> {
+        match self {
+            Self::Model(call) => call.transcript.then_some(Joins::Assistant),
+            Self::Tool { reply_to, .. } => reply_to.clone().map(Joins::Tool),
+        }
+    }
+}
+
+/// A Call from its decision to its settlement.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Call {
+    /// Its identity.
+    pub id: CallId,
+    /// The decision that wanted it.
+    pub decided: Seq,
+    /// Its place in that decision.
+    pub ordinal: u32,
+    /// What it calls.
+    pub target: Target,
+    /// Attempts that failed or were lost.
+    pub attempts: u32,
+    /// Not sent before this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<TimeMs>,
+    /// Its intent, once durable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<Intent>,
+}
+
+impl Call {
+    /// The stable identity of this effect.
+    #[must_use]
+    pub fn effect_key(&self, run: RunId) -> EffectKey {
+        let args = match &self.target {
+            Target::Tool { args, .. } => Digest::sha256(&[args.as_bytes()]),
+            Target::Model(_) => self.intent.as_ref().map_or_else(Digest::default, |intent| intent.args),
+        };
+        EffectKey::derive(run, self.decided, self.ordinal, self.target.name(), &args)
+    }
+
+    /// What its intent reserved.
+    #[must_use]
+    pub fn reserved(&self) -> Reservation {
+        self.intent.as_ref().map(|intent| intent.reserve).unwrap_or_default()
+    }
+}
+
+/// The durable permission to send a Call.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Intent {
+    /// The Entry.
+    pub seq: Seq,
+    /// The effect class.
+    pub class: EffectClass,
+    /// The digest of the arguments or of the request.
+    pub args: Digest,
+    /// Who may send.
+    pub epoch: Epoch,
+    /// Not sent after this.
+    pub send_by: TimeMs,
+    /// Given up at this.
+    pub abort_by: TimeMs,
+    /// The clamped output bound of a model call.
+    pub max_output: Option<u64>,
+    /// What it may consume.
+    pub reserve: Reservation,
+}
+
+/// A timer that has not fired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Timer {
+    /// Its identity.
+    pub id: TimerId,
+    /// When it is due.
+    pub at: TimeMs,
+}
+
+/// A wait for a signal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Waiting {
+    /// The names.
+    pub signals: Vec<String>,
+    /// The timer that ends it.
+    pub timer: Option<TimerId>,
+}
+
+/// Whether a Run moves.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It moves, or waits for a person, a signal or a timer.
+    Open,
+    /// It stopped at a reopenable outcome.
+    Parked(Outcome),
+    /// It is sealed.
+    Ended(Outcome),
+}
+
+/// Who asked to cancel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Cancel {
+    /// Who.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The folded Journal of one Run. Its JSON is what a snapshot keeps.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Projection {
+    /// The Run.
+    pub run: RunId,
+    /// The last Entry.
+    pub head: Head,
+    /// The Loop's name.
+    pub loop_name: String,
+    /// Its declared version.
+    pub version: String,
+    /// The digest of its definition's bytes.
+    pub definition: Digest,
+    /// When the Run started.
+    pub started_at: TimeMs,
+    /// The serialised State.
+    pub state: String,
+    /// The limits in force.
+    pub limits: Limits,
+    /// What was consumed.
+    pub ledger: Ledger,
+    /// The current iteration.
+    pub iteration: u64,
+    /// The epoch that last recovered or intended.
+    pub epoch: Epoch,
+    /// Decided Calls without a durable intent, in order.
+    pub wanted: Vec<Call>,
+    /// Intended Calls without a settlement.
+    pub open: Vec<Call>,
+    /// Calls settled as unknown that no person has resolved.
+    pub in_doubt: Vec<Call>,
+    /// Open Questions.
+    pub questions: Vec<OpenQuestion>,
+    /// Timers that have not fired.
+    pub timers: Vec<Timer>,
+    /// The current wait.
+    pub waiting: Option<Waiting>,
+    /// The outcome that was decided and waits for the seal.
+    pub finishing: Option<Outcome>,
+    /// Who asked to cancel.
+    pub cancel: Option<Cancel>,
+    /// Whether it moves.
+    pub status: Status,
+    /// The Transcript.
+    pub transcript: transcript::Head,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Constants that this Run has stored by content.
+    pub constants: Vec<Digest>,
+    /// Crash recoveries in a row without progress.
+    pub recoveries: u32,
+    /// The identity of the last Call.
+    pub last_call: CallId,
+    /// The identity of the last Question.
+    pub last_question: QuestionId,
+    /// The identity of the last timer.
+    pub last_timer: TimerId,
+}
+
+/// What the Run waits for; empty lists mean that it moves by itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Waits {
+    /// Open Questions.
+    pub questions: Vec<OpenQuestion>,
+    /// Signal names.
+    pub signals: Vec<String>,
+    /// The earliest timer or expiry.
+    pub wake_at: Option<TimeMs>,
+}
+
+impl Projection {
+    /// Before the first Entry.
+    #[must_use]
+    pub fn new(run: RunId) -> Self {
+        Self {
+            run,
+            head: Head { seq: Seq(0), hash: crate::chain::genesis(run), at: TimeMs(0) },
+            loop_name: String::new(),
+            version: String::new(),
+            definition: Digest::default(),
+            started_at: TimeMs(0),
+            state: String::new(),
+            limits: Limits::default(),
+            ledger: Ledger::default(),
+            iteration: 0,
+            epoch: Epoch(0),
+            wanted: Vec::new(),
+            open: Vec::new(),
+            in_doubt: Vec::new(),
+            questions: Vec::new(),
+            timers: Vec::new(),
+            waiting: None,
+            finishing: None,
+            cancel: None,
+            status: Status::Open,
+            transcript: transcript::Head::default(),
+            labels: BTreeMap::new(),
+            constants: Vec::new(),
+            recoveries: 0,
+            last_call: CallId(0),
+            last_question: QuestionId(0),
+            last_timer: TimerId(0),
+        }
+    }
+
+    /// True when nothing is in flight and nothing is waited for: the next iteration may start.
+    #[must_use]
+    pub fn at_rest(&self) -> bool {
+        self.wanted.is_empty()
+            && self.open.is_empty()
+            && self.questions.is_empty()
+            && self.timers.is_empty()
+            && self.waiting.is_none()
+    }
+
+    /// True when only a person, a signal or a timer can move the Run.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        self.status == Status::Open && self.wanted.is_empty() && self.open.is_empty() && !self.at_rest()
+    }
+
+    /// What the Run waits for.
+    #[must_use]
+    pub fn waits(&self) -> Waits {
+        Waits {
+            questions: self.questions.clone(),
+            signals: self.waiting.as_ref().map(|wait| wait.signals.clone()).unwrap_or_default(),
+            wake_at: self.wake_at(),
+        }
+    }
+
+    /// The earliest timer or expiry.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<TimeMs> {
+        let expiries = self.questions.iter().filter_map(|question| question.expires_at);
+        self.timers.iter().map(|timer| timer.at).chain(expiries).min()
+    }
+
+    /// The outcome, once there is one, and whether it is sealed.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<(&Outcome, Finality)> {
+        match &self.status {
+            Status::Open => None,
+            Status::Parked(outcome) => Some((outcome, Finality::Parked)),
+            Status::Ended(outcome) => Some((outcome, Finality::Ended)),
+        }
+    }
+
+    /// The Call with this identity, wherever it stands.
+    #[must_use]
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        self.open.iter().chain(&self.wanted).chain(&self.in_doubt).find(|call| call.id == id)
+    }
+
+    /// The digest of the request that `call` makes now: its parameters over the Transcript's digest.
+    #[must_use]
+    pub fn request_digest(&self, call: &ModelCall) -> Digest {
+        let parameters = serde_json::to_vec(call).unwrap_or_default();
+        let said = if call.transcript { self.transcript.digest } else { Digest::default() };
+        Digest::of("loopd-request/1", &[&parameters, &said.0])
+    }
+}
+
+/// A Journal that does not fold. The Run is refused as it is; nothing is skipped or guessed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoldError {
+    /// The Entry.
+    pub seq: Seq,
+    /// Its kind.
+    pub kind: Kind,
+    /// What is wrong with it.
+    pub why: FoldProblem,
+}
+
+/// What does not fold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FoldProblem {
+    /// The record does not read.
+    Record(RecordError),
+    /// The Entry is not the next one.
+    OutOfOrder,
+    /// The Run has ended; nothing may follow.
+    AfterEnd,
+    /// It speaks of a Call that is not in the needed state.
+    NoSuchCall(CallId),
+    /// It speaks of a Question that is not open.
+    NoSuchQuestion(QuestionId),
+    /// It speaks of a timer that is not set.
+    NoSuchTimer(TimerId),
+    /// A span leaves the payload, or is not text.
+    BadPayload,
+    /// The state patch does not fit.
+    PatchDoesNotFit,
+    /// The State after the patch is not the one that was recorded.
+    StateDigest,
+    /// The first Entry is not `started`, or a later one is.
+    NotStarted,
+}
+
+impl fmt::Display for FoldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entry {} ({}): ", self.seq, self.kind)?;
+        match &self.why {
+            FoldProblem::Record(error) => write!(f, "{error}"),
+            FoldProblem::OutOfOrder => f.write_str("it is not the next entry"),
+            FoldProblem::AfterEnd => f.write_str("the run has ended already"),
+            FoldProblem::NoSuchCall(id) => write!(f, "there is no {id} in the needed state"),
+            FoldProblem::NoSuchQuestion(id) => write!(f, "question {id} is not open"),
+            FoldProblem::NoSuchTimer(id) => write!(f, "{id} is not set"),
+            FoldProblem::BadPayload => f.write_str("a span leaves the payload or is not text"),
+            FoldProblem::PatchDoesNotFit => f.write_str("the state patch does not fit"),
+            FoldProblem::StateDigest => f.write_str("the state after the patch is not the recorded one"),
+            FoldProblem::NotStarted => f.write_str("a journal begins with exactly one started entry"),
+        }
+    }
+}
+
+impl core::error::Error for FoldError {}

@@ -1,0 +1,122 @@
+//! Questions to people: what is asked and how asking ended.
+
+use crate::failure::Failure;
+use crate::ids::{CallId, QuestionId};
+use crate::units::TimeMs;
+use alloc::string::String;
+use serde::{Deserialize, Serialize};
+
+/// What a person is asked.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// A typed question.
+    Ask {
+        /// The question.
+        prompt: String,
+        /// The JSON Schema of the answer as JSON text; without one any text is an answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<String>,
+        /// Milliseconds until it expires; without it, it waits for ever.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_in_ms: Option<u64>,
+        /// The tool use that the answer replies to, when a model asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<String>,
+    },
+    /// Yes or no.
+    Confirm {
+        /// What is to be confirmed.
+        prompt: String,
+        /// Milliseconds until it expires.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_in_ms: Option<u64>,
+    },
+    /// What became of a Call that recovery found open and may not repeat.
+    Resolve {
+        /// The Call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// Its arguments, exactly.
+        args: String,
+        /// Why nobody here can know.
+        reason: String,
+    },
+}
+
+impl Ask {
+    /// Milliseconds until it expires, if ever.
+    #[must_use]
+    pub const fn expires_in_ms(&self) -> Option<u64> {
+        match self {
+            Self::Ask { expires_in_ms, .. } | Self::Confirm { expires_in_ms, .. } => *expires_in_ms,
+            Self::Resolve { .. } => None,
+        }
+    }
+}
+
+/// A Question that nobody has answered yet.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenQuestion {
+    /// Its identity within the Run.
+    pub id: QuestionId,
+    /// What is asked.
+    pub ask: Ask,
+    /// When it was asked.
+    pub asked_at: TimeMs,
+    /// When it expires, if ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<TimeMs>,
+}
+
+/// How a Question ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionEnd {
+    /// A person answered; the value is the payload.
+    Answered,
+    /// A person said that they will not answer.
+    Declined,
+    /// A person closed it without a word.
+    Dismissed,
+    /// It expired.
+    TimedOut,
+    /// Nobody needs the answer any more.
+    Withdrawn,
+}
+
+/// What a person says about a Call whose effect is unknown. The wire form is the answer's JSON.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Resolution {
+    /// It happened; this is its result.
+    Landed {
+        /// The result as the Loop shall see it.
+        #[serde(default)]
+        output: String,
+    },
+    /// It did not happen; the Loop sees a failed Call.
+    Failed {
+        /// What the person saw.
+        #[serde(default)]
+        evidence: String,
+    },
+    /// It did not happen; do it now, as a new Call.
+    Retry,
+    /// The person cannot tell either; the Loop decides.
+    Unknown {
+        /// What the person saw.
+        #[serde(default)]
+        evidence: String,
+    },
+}
+
+impl Resolution {
+    /// The failure that a Loop sees for a Call which a person says did not happen.
+    #[must_use]
+    pub fn failure(evidence: &str) -> Failure {
+        Failure::new("call.did_not_happen", if evidence.is_empty() { "it did not happen" } else { evidence })
+    }
+}

@@ -1,0 +1,235 @@
+//! Replay: running the transitions again over recorded Entries, without effects, and comparing.
+//! Recovery never does this; it is verification.
+
+use crate::chain::{ChainError, Verifier};
+use crate::definition::ErasedLoop;
+use crate::digest::Digest;
+use crate::entry::Entry;
+use crate::event::Event;
+use crate::ids::Seq;
+use crate::machine::transition;
+use crate::projection::{FoldError, Projection, Target};
+use crate::record::{Decided, Intended, Record};
+use crate::units::TimeMs;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use core::fmt;
+
+/// How much has to agree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strictness {
+    /// Every decision, State, argument and request.
+    Strict,
+    /// The same Calls of the same tools and models in the same order; texts may differ.
+    Structure,
+}
+
+/// The first place where the code of today decides otherwise than the recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// The Entry.
+    pub seq: Seq,
+    /// What differs: `decision`, `state`, `arguments` or `request`.
+    pub what: &'static str,
+    /// What the recording says.
+    pub recorded: String,
+    /// What the code says now.
+    pub replayed: String,
+}
+
+/// Why a recording does not replay.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReplayError {
+    /// The chain is broken.
+    Chain(ChainError),
+    /// The Journal does not fold.
+    Fold(FoldError),
+    /// The code decides otherwise.
+    Divergence(alloc::boxed::Box<Divergence>),
+    /// A decision consumes an Entry that no transition sees.
+    NoEvent {
+        /// The decision.
+        seq: Seq,
+    },
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chain(error) => write!(f, "{error}"),
+            Self::Fold(error) => write!(f, "{error}"),
+            Self::Divergence(at) => write!(f, "entry {}: the {} differs", at.seq, at.what),
+            Self::NoEvent { seq } => write!(f, "entry {seq}: the decision consumes an entry that is no event"),
+        }
+    }
+}
+
+impl core::error::Error for ReplayError {}
+
+/// Replays a Journal Entry by Entry.
+pub struct Replayer<'a> {
+    definition: Option<&'a dyn ErasedLoop>,
+    strictness: Strictness,
+    verifier: Verifier,
+    projection: Projection,
+    events: BTreeMap<Seq, (TimeMs, Event)>,
+    decisions: u64,
+}
+
+impl fmt::Debug for Replayer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replayer").field("head", &self.projection.head).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Replayer<'a> {
+    /// Starts before the first Entry of `run`. Without a definition only chain and fold are verified.
+    #[must_use]
+    pub fn new(run: crate::ids::RunId, definition: Option<&'a dyn ErasedLoop>, strictness: Strictness) -> Self {
+        Self {
+            definition,
+            strictness,
+            verifier: Verifier::new(run),
+            projection: Projection::new(run),
+            events: BTreeMap::new(),
+            decisions: 0,
+        }
+    }
+
+    /// What the Entries so far mean.
+    #[must_use]
+    pub const fn projection(&self) -> &Projection {
+        &self.projection
+    }
+
+    /// Decisions that were run again and agreed.
+    #[must_use]
+    pub const fn decisions(&self) -> u64 {
+        self.decisions
+    }
+
+    /// The chain so far.
+    #[must_use]
+    pub const fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
+    /// Takes the next Entry.
+    ///
+    /// # Errors
+    /// [`ReplayError`], naming the first Entry at which the recording is broken or the code differs.
+    pub fn take(&mut self, entry: &Entry) -> Result<(), ReplayError> {
+        self.verifier.take(entry).map_err(ReplayError::Chain)?;
+        let fold_error = |why| ReplayError::Fold(FoldError { seq: entry.seq, kind: entry.kind, why });
+        let record = Record::decode(entry.kind, &entry.record)
+            .map_err(|error| fold_error(crate::projection::FoldProblem::Record(error)))?;
+        if let Record::Started(_) = &record {
+            self.check_started(entry, &record)?;
+        }
+        if let Some(event) = self.projection.event(&record, &entry.payload).map_err(fold_error)? {
+            self.events.insert(entry.seq, (entry.at, event));
+        }
+        match &record {
+            Record::Decided(decided) => self.check_decided(entry, decided)?,
+            Record::Intended(intended) => self.check_intended(entry.seq, intended)?,
+            Record::Started(_)
+            | Record::IterationStarted(_)
+            | Record::Recovered(_)
+            | Record::Parked(_)
+            | Record::Reopened(_)
+            | Record::Ended(_)
+            | Record::Attempted(_)
+            | Record::Settled(_)
+            | Record::Resolved(_)
+            | Record::Signal(_)
+            | Record::QuestionEnded(_)
+            | Record::TimerFired(_)
+            | Record::CancelRequested(_)
+            | Record::BudgetChanged(_) => {}
+        }
+        self.projection.fold_record(entry, &record).map_err(fold_error)
+    }
+
+    fn check_started(&self, entry: &Entry, record: &Record) -> Result<(), ReplayError> {
+        let (Some(definition), Record::Started(started)) = (self.definition, record) else { return Ok(()) };
+        let ours = Digest::sha256(&[definition.definition()]);
+        if self.strictness == Strictness::Strict && started.definition != ours {
+            return Err(divergence(entry.seq, "definition", started.definition.text(), ours.text()));
+        }
+        let (input, state) = (started.input.text(&entry.payload), started.state.text(&entry.payload));
+        let state = state.unwrap_or_default();
+        let ours = definition.init(input.unwrap_or_default()).unwrap_or_else(|failure| alloc::format!("{failure}"));
+        if ours == state || self.strictness == Strictness::Structure {
+            return Ok(());
+        }
+        Err(divergence(entry.seq, "state", state.into(), ours))
+    }
+
+    fn check_decided(&mut self, entry: &Entry, decided: &Decided) -> Result<(), ReplayError> {
+        let consumed = Seq(decided.consumed);
+        let (at, event) = self.events.remove(&consumed).ok_or(ReplayError::NoEvent { seq: entry.seq })?;
+        let Some(definition) = self.definition else { return Ok(()) };
+        let ours = transition(definition, &self.projection, consumed, at, event);
+        self.decisions += 1;
+        if self.strictness == Strictness::Structure {
+            let (theirs, ours) = (shape(decided), shape(&ours.record));
+            return if theirs == ours { Ok(()) } else { Err(divergence(entry.seq, "decision", theirs, ours)) };
+        }
+        let state = |patch: &crate::patch::StatePatch| {
+            let mut state = self.projection.state.clone();
+            patch.apply(&mut state).map(|()| state).unwrap_or_default()
+        };
+        if ours.record.actions != decided.actions {
+            let text = |record: &Decided| serde_json::to_string_pretty(&record.actions).unwrap_or_default();
+            return Err(divergence(entry.seq, "decision", text(decided), text(&ours.record)));
+        }
+        if ours.payload != entry.payload {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            return Err(divergence(entry.seq, "arguments", text(&entry.payload), text(&ours.payload)));
+        }
+        let (theirs, ours) = (state(&decided.patch), state(&ours.record.patch));
+        if theirs == ours { Ok(()) } else { Err(divergence(entry.seq, "state", theirs, ours)) }
+    }
+
+    /// The recorded digest of what was sent must be that of what the projection would send.
+    fn check_intended(&self, seq: Seq, intended: &Intended) -> Result<(), ReplayError> {
+        let Some(call) = self.projection.call(intended.call) else { return Ok(()) };
+        let (what, ours) = match &call.target {
+            Target::Tool { args, .. } => ("arguments", Digest::sha256(&[args.as_bytes()])),
+            Target::Model(model) => ("request", self.projection.request_digest(model)),
+        };
+        if ours == intended.args || self.strictness == Strictness::Structure {
+            return Ok(());
+        }
+        Err(divergence(seq, what, intended.args.text(), ours.text()))
+    }
+}
+
+/// The Calls and endings of a decision without their texts.
+fn shape(decided: &Decided) -> String {
+    use crate::record::ActionRecord as A;
+    let mut out = String::new();
+    for action in &decided.actions {
+        let (name, detail) = match action {
+            A::Model { call, .. } => ("model", call.model.as_str()),
+            A::Tool { tool, .. } => ("tool", tool.as_str()),
+            A::Speak(_) => ("speak", ""),
+            A::Ask { .. } => ("ask", ""),
+            A::Wait { .. } => ("wait", ""),
+            A::Sleep { .. } => ("sleep", ""),
+            A::Note(_) => ("note", ""),
+            A::Label(key, _) => ("label", key.as_str()),
+            A::Finish(_) => ("finish", ""),
+            A::Fail(failure) => ("fail", failure.code.as_str()),
+        };
+        out.push_str(name);
+        out.push(' ');
+        out.push_str(detail);
+        out.push('\n');
+    }
+    out
+}
+
+fn divergence(seq: Seq, what: &'static str, recorded: String, replayed: String) -> ReplayError {
+    ReplayError::Divergence(alloc::boxed::Box::new(Divergence { seq, what, recorded, replayed }))
+}

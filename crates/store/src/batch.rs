@@ -1,0 +1,103 @@
+//! A Batch: what one decision expects and writes, all or nothing.
+
+use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
+use loopd_kernel::{Digest, Entry, Epoch, MicroUsd, QuestionId, RunId, Seq, TimeMs};
+use std::sync::Arc;
+
+/// A condition that must hold in the transaction, or nothing is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// The Run exists, its last Seq is `seq`, and its epoch is `epoch`. A wrong epoch is
+    /// [`crate::StoreError::Fenced`], a wrong Seq a conflict; the epoch is looked at first.
+    RunAt {
+        /// The Run.
+        run: RunId,
+        /// Its last Seq.
+        seq: Seq,
+        /// Its epoch.
+        epoch: Epoch,
+    },
+    /// There is no Run of this identity.
+    RunAbsent(RunId),
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// A new Run; its admission key must be free.
+    CreateRun(Box<RunRow>),
+    /// Entries after the Run's head; moves the head. The first must be head + 1 and they must be dense.
+    Append {
+        /// The Run.
+        run: RunId,
+        /// The Entries.
+        entries: Vec<Entry>,
+    },
+    /// What lists and claims see of the Run after the Entries.
+    UpdateRun {
+        /// The Run.
+        run: RunId,
+        /// Whether it moves.
+        status: RunStatus,
+        /// Who drives it; `None` releases it.
+        worker: Option<WorkerId>,
+        /// The earliest timer or expiry.
+        wake_at: Option<TimeMs>,
+        /// The outcome's name.
+        outcome: Option<String>,
+        /// The iteration.
+        iteration: u64,
+        /// Tokens consumed.
+        tokens: u64,
+        /// Money spent.
+        spent: MicroUsd,
+        /// The time of the last Entry.
+        updated_at: TimeMs,
+    },
+    /// Replaces the Run's snapshot.
+    PutSnapshot(Snapshot),
+    /// A content-addressed body; storing it again changes nothing.
+    PutBlob {
+        /// SHA-256 of the bytes.
+        digest: Digest,
+        /// The bytes.
+        bytes: Arc<[u8]>,
+    },
+    /// Adds an inbox item. Its key must be new for the Run, the Run must exist, must not be sealed, and
+    /// its inbox must have room. The only write that a client handle may commit.
+    AddInbox(InboxItem),
+    /// Takes an inbox item; its key stays known.
+    TakeInbox {
+        /// The Run.
+        run: RunId,
+        /// The item.
+        id: i64,
+    },
+    /// Lists an open Question.
+    OpenQuestion(Box<QuestionRow>),
+    /// Removes a Question that ended.
+    EndQuestion {
+        /// The Run.
+        run: RunId,
+        /// The Question.
+        question: QuestionId,
+    },
+}
+
+/// Expectations and writes of one transaction. All expectations are checked first, then the writes are
+/// made in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// What must hold.
+    pub expect: Vec<Expect>,
+    /// What is written.
+    pub writes: Vec<Write>,
+}
+
+impl Batch {
+    /// True when a client handle may commit it.
+    #[must_use]
+    pub fn is_client_batch(&self) -> bool {
+        self.expect.is_empty() && self.writes.iter().all(|write| matches!(write, Write::AddInbox(_)))
+    }
+}

@@ -1,0 +1,4 @@
+//! The in-memory store.
+
+/// Placeholder.
+pub struct MemoryStore;

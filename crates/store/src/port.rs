@@ -1,0 +1,160 @@
+//! The port: commit, claim and heartbeat to write; a handful of reads.
+
+use crate::batch::Batch;
+use crate::error::StoreError;
+use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
+use async_trait::async_trait;
+use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
+use tokio::sync::broadcast;
+
+/// Proof that a Batch is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// How many Batches shared the flush, this one included.
+    pub group: u32,
+}
+
+/// Which Runs a worker wants to drive.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// The worker.
+    pub worker: WorkerId,
+    /// Now.
+    pub now: TimeMs,
+    /// Loops that it can run, by name; empty means any.
+    pub loops: Vec<String>,
+    /// At most this many.
+    pub limit: usize,
+    /// Only this Run, and also when nothing is due for it (not when it is sealed, and not when a live
+    /// other worker drives it).
+    pub only: Option<RunId>,
+}
+
+/// A Run that now belongs to the claiming worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    /// The row after the claim: epoch raised by one, worker set, status `Running` unless it is parked.
+    pub row: RunRow,
+    /// True when it was running under a worker that is gone: open Calls have to be recovered.
+    pub crashed: bool,
+}
+
+/// Which Runs a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Only these statuses; empty means all.
+    pub statuses: Vec<RunStatus>,
+    /// Only this Loop.
+    pub loop_name: Option<String>,
+    /// Only the Run with this admission key.
+    pub admission: Option<(String, String)>,
+    /// Older than this Run (a cursor: the last Run of the page before).
+    pub before: Option<RunId>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// A page, newest first, and the cursor of the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// The cursor for the next page, when there is one.
+    pub next: Option<RunId>,
+}
+
+/// Something may have changed. A hint may be lost or repeated: the rows are the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// Entries of this Run.
+    Run(RunId),
+    /// The inbox of this Run.
+    Inbox(RunId),
+    /// Another process wrote something.
+    Foreign,
+}
+
+/// A stream of hints.
+pub type Hints = broadcast::Receiver<Hint>;
+
+/// A store of Journals and of what surrounds them.
+///
+/// # Guarantees
+/// After `commit` returned a [`Receipt`], the whole Batch survives `kill -9` and power loss (the
+/// in-memory store: as long as the process lives). Concurrent Batches may share one flush; a Batch that
+/// conflicts leaves nothing of itself and everything of its neighbours.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Commits a Batch, all or nothing.
+    ///
+    /// A crash before it: nothing. During it: all or nothing, to be read back. After it: all.
+    ///
+    /// # Errors
+    /// [`StoreError`]; only `Ambiguous` leaves open whether it was written.
+    async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError>;
+
+    /// Takes over Runs that are due: running under a worker whose lease lapsed, suspended with an inbox
+    /// item or a timer due, or parked with an inbox item that moves it. A crash after the claim is
+    /// repaired by the next claim once this worker's lease has lapsed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Extends the worker's lease until `until`. The first call announces the worker.
+    ///
+    /// # Errors
+    /// `Fenced` when another process has taken the driver role.
+    async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError>;
+
+    /// The Run's row.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError>;
+
+    /// A page of Runs, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError>;
+
+    /// At most `limit` Entries after `after`, in order.
+    ///
+    /// # Errors
+    /// `Corrupt` names the first Entry that does not read.
+    async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// The Run's snapshot.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError>;
+
+    /// The Run's waiting inbox items, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError>;
+
+    /// Open Questions, oldest first; of one Run, or of all.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError>;
+
+    /// A content-addressed body.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The earliest `wake_at` of all Runs that no worker drives.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError>;
+
+    /// Hints from now on.
+    fn hints(&self) -> Hints;
+}

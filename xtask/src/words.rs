@@ -1,0 +1,218 @@
+//! What each word does. Words print what they start, so that any of it can be repeated by hand.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use xtask::architecture::{self, Metadata};
+use xtask::repository::Repository;
+use xtask::tidy;
+use xtask::totals::Totals;
+
+/// All checks, cheapest first; every stage runs, so that one call shows everything there is to mend.
+pub fn check(root: &Path) -> Result<()> {
+    let mut failed = Vec::new();
+    let mut stage = |name: &'static str, run: &dyn Fn() -> Result<()>| {
+        let start = Instant::now();
+        let result = run();
+        let verdict = if result.is_ok() { "ok" } else { "FAILED" };
+        if let Err(error) = result {
+            eprintln!("{error:#}");
+            failed.push(name);
+        }
+        eprintln!("{name:<13} {verdict} ({:.1} s)", start.elapsed().as_secs_f32());
+    };
+    stage("fmt", &|| cargo(root, &["fmt", "--all", "--check"]));
+    stage("tidy", &|| no_violations(&tidy::check(&Repository::read(root)?)?));
+    stage("architecture", &|| {
+        no_violations(&architecture::check(
+            &Metadata::read(root)?,
+            &Repository::read(root)?,
+        ))
+    });
+    stage("clippy", &|| {
+        cargo(
+            root,
+            &[
+                "clippy",
+                "--quiet",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        )
+    });
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        bail!("check failed: {}", failed.join(", "))
+    }
+}
+
+fn no_violations(scans: &[xtask::Scan]) -> Result<()> {
+    let text = xtask::render(scans);
+    if text.is_empty() {
+        Ok(())
+    } else {
+        bail!("{}", text.trim_end())
+    }
+}
+
+/// The whole test suite. The last line is the summary of the runner that ran it.
+pub fn test(root: &Path) -> Result<()> {
+    if has_nextest(root) {
+        // Doc tests first, which nextest does not run: its summary of everything else stays the last word.
+        let docs = cargo(
+            root,
+            &["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"],
+        );
+        cargo(root, &["nextest", "run", "--workspace", "--no-fail-fast"])?;
+        return docs;
+    }
+    // Without nextest every test binary ends in its own summary, so the total is added up here.
+    let mut totals = Totals::default();
+    let tests_passed = counted(
+        root,
+        &["test", "--workspace", "--all-targets", "--no-fail-fast"],
+        &mut totals,
+    )?;
+    let docs_passed = counted(
+        root,
+        &["test", "--workspace", "--doc", "--no-fail-fast"],
+        &mut totals,
+    )?;
+    if !(tests_passed && docs_passed) && totals.failed == 0 {
+        bail!("the tests did not build, or a test program died; see above");
+    }
+    println!("\n{totals}");
+    if tests_passed && docs_passed {
+        Ok(())
+    } else {
+        bail!("tests failed: {totals}")
+    }
+}
+
+/// The main job, start to end, as its script shows it.
+pub fn demo(root: &Path) -> Result<()> {
+    let script = "examples/research-agent/demo.sh";
+    require(root, script)?;
+    run(root, Command::new("bash").arg(script))
+}
+
+/// Kills the real program again and again and looks at what it left.
+pub fn kills(root: &Path, count: u32) -> Result<()> {
+    require(root, "bin/loopctl/tests/kills.rs")?;
+    let arguments: &[&str] = if has_nextest(root) {
+        &[
+            "nextest",
+            "run",
+            "--package",
+            "loopctl",
+            "--test",
+            "kills",
+            "--no-capture",
+        ]
+    } else {
+        &[
+            "test",
+            "--package",
+            "loopctl",
+            "--test",
+            "kills",
+            "--",
+            "--nocapture",
+        ]
+    };
+    run(root, command(arguments).env("LOOPD_KILLS", count.to_string()))
+}
+
+/// Builds the benchmarks optimised and hands them the rest of the command line.
+pub fn bench(root: &Path, arguments: &[OsString]) -> Result<()> {
+    require(root, "bench/Cargo.toml")?;
+    let build = [
+        "run",
+        "--quiet",
+        "--profile",
+        "bench",
+        "--package",
+        "loopd-bench",
+        "--bin",
+        "loopd-bench",
+        "--",
+    ];
+    run(root, command(&build).args(arguments))
+}
+
+fn require(root: &Path, path: &str) -> Result<()> {
+    if root.join(path).exists() {
+        Ok(())
+    } else {
+        bail!("{path} is missing in this checkout")
+    }
+}
+
+fn has_nextest(root: &Path) -> bool {
+    let asked = command(&["nextest", "--version"])
+        .current_dir(root)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|status| status.success())
+}
+
+/// The cargo that started us, so that a `+toolchain` choice holds for everything below.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
+    run(root, &mut command(arguments))
+}
+
+fn run(root: &Path, command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    eprintln!("$ {shown}");
+    let status = command
+        .current_dir(root)
+        .status()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("`{shown}` failed ({status})")
+    }
+}
+
+/// Passes the output on while adding up its result lines; says whether the command succeeded.
+fn counted(root: &Path, arguments: &[&str], totals: &mut Totals) -> Result<bool> {
+    let mut command = command(arguments);
+    let shown = shown(&command);
+    eprintln!("$ {shown}");
+    let started = command.current_dir(root).stdout(Stdio::piped()).spawn();
+    let mut child = started.with_context(|| format!("cannot start `{shown}`"))?;
+    let output = child.stdout.take().context("the child has no output")?;
+    for line in BufReader::new(output).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        totals.add_line(&line);
+        println!("{line}");
+    }
+    Ok(child.wait()?.success())
+}
+
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
