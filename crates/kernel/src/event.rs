@@ -6,9 +6,11 @@ use crate::model::ModelReply;
 use crate::question::QuestionEnd;
 use alloc::string::String;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// A fact that a transition consumes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// An iteration begins; the first is 1.
     IterationStarted {
@@ -75,7 +77,7 @@ pub enum Event {
 }
 
 /// What a tool returned.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ToolReturned {
     /// The Call.
     pub call: CallId,

@@ -20,6 +20,25 @@ impl Failure {
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into() }
     }
+
+    /// The failure of a Loop that meets an Event it has no answer to.
+    #[must_use]
+    pub fn unexpected(event: &crate::event::Event) -> Self {
+        use crate::event::Event;
+        match event {
+            // What went wrong with a Call says more than that the Loop did not expect it.
+            Event::CallFailed { failure, .. } | Event::CallDenied { failure, .. } => failure.clone(),
+            Event::IterationStarted { .. }
+            | Event::ModelReplied { .. }
+            | Event::ToolReturned(_)
+            | Event::CallUnknown { .. }
+            | Event::Answered { .. }
+            | Event::SignalReceived { .. }
+            | Event::TimerFired { .. } => {
+                Self::new("loop.unexpected_event", alloc::format!("the loop has no answer to {}", event.name()))
+            }
+        }
+    }
 }
 
 impl fmt::Display for Failure {

@@ -5,13 +5,10 @@ use crate::chain::{ChainError, Verifier};
 use crate::definition::ErasedLoop;
 use crate::digest::Digest;
 use crate::entry::Entry;
-use crate::event::Event;
 use crate::ids::Seq;
 use crate::machine::transition;
 use crate::projection::{FoldError, Projection, Target};
 use crate::record::{Decided, Intended, Record};
-use crate::units::TimeMs;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::fmt;
 
@@ -72,7 +69,6 @@ pub struct Replayer<'a> {
     strictness: Strictness,
     verifier: Verifier,
     projection: Projection,
-    events: BTreeMap<Seq, (TimeMs, Event)>,
     decisions: u64,
 }
 
@@ -91,7 +87,6 @@ impl<'a> Replayer<'a> {
             strictness,
             verifier: Verifier::new(run),
             projection: Projection::new(run),
-            events: BTreeMap::new(),
             decisions: 0,
         }
     }
@@ -125,9 +120,6 @@ impl<'a> Replayer<'a> {
             .map_err(|error| fold_error(crate::projection::FoldProblem::Record(error)))?;
         if let Record::Started(_) = &record {
             self.check_started(entry, &record)?;
-        }
-        if let Some(event) = self.projection.event(&record, &entry.payload).map_err(fold_error)? {
-            self.events.insert(entry.seq, (entry.at, event));
         }
         match &record {
             Record::Decided(decided) => self.check_decided(entry, decided)?,
@@ -167,9 +159,10 @@ impl<'a> Replayer<'a> {
 
     fn check_decided(&mut self, entry: &Entry, decided: &Decided) -> Result<(), ReplayError> {
         let consumed = Seq(decided.consumed);
-        let (at, event) = self.events.remove(&consumed).ok_or(ReplayError::NoEvent { seq: entry.seq })?;
+        let pending = self.projection.events.iter().find(|pending| pending.seq == consumed);
+        let pending = pending.cloned().ok_or(ReplayError::NoEvent { seq: entry.seq })?;
         let Some(definition) = self.definition else { return Ok(()) };
-        let ours = transition(definition, &self.projection, consumed, at, event);
+        let ours = transition(definition, &self.projection, pending);
         self.decisions += 1;
         if self.strictness == Strictness::Structure {
             let (theirs, ours) = (shape(decided), shape(&ours.record));

@@ -1,8 +1,22 @@
 //! The runtime: performs what the kernel decides, and remembers through the Store.
+//!
+//! A [`Program`] is a Loop with its models and tools, a [`Runtime`] is one worker. A step of a Run is:
+//! take an input, apply it to the machine, commit one Batch, and only then perform what it permits.
 #![forbid(unsafe_code)]
 
+pub mod config;
+pub mod driver;
+mod keeper;
 pub mod ports;
+pub mod program;
+pub mod runtime;
+pub mod system;
 pub mod tool_fn;
 
+pub use config::Config;
+pub use driver::{CommitError, DriveError, LoadError, load};
 pub use ports::{CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, Tool, ToolError};
+pub use program::{CannotRun, FixedPrograms, Program, Programs};
+pub use runtime::{Driven, RunEnd, Runtime, StartError, Started, tell};
+pub use system::{SystemClock, SystemEntropy};
 pub use tool_fn::tool_fn;

@@ -1,21 +1,19 @@
 //! Running transitions until nothing moves: Event → decision → intents → rest.
 
-use super::{ITERATIONS_PER_COMMIT, MachineError, STATE_LIMIT, Work};
+use super::{ITERATIONS_PER_COMMIT, MachineError, Pace, STATE_LIMIT, Work};
 use crate::action::{Action, Decision};
 use crate::budget::{Breach, Dimension, Reservation};
 use crate::definition::{Cx, ErasedLoop};
 use crate::digest::Digest;
 use crate::entry::PayloadWriter;
-use crate::event::Event;
 use crate::failure::Failure;
-use crate::ids::{CallId, QuestionId, Seq, TimerId};
+use crate::ids::{CallId, QuestionId, TimerId};
 use crate::model::ModelCall;
 use crate::outcome::{Interrupt, Outcome};
 use crate::patch::StatePatch;
-use crate::projection::{Projection, Status};
+use crate::projection::{Pending, Projection, Status};
 use crate::question::QuestionEnd;
 use crate::record::{ActionRecord, Decided, Ended, IterationStarted, QuestionEnded, Record};
-use crate::units::TimeMs;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -30,8 +28,11 @@ impl Work<'_, '_, '_> {
             if self.projection.finishing.is_some() {
                 return self.seal();
             }
-            if let Some((seq, at, event)) = self.events.pop_front() {
-                self.decide(seq, at, event)?;
+            if !self.projection.events.is_empty() {
+                let pending = self.projection.events.remove(0);
+                self.decide(pending)?;
+            } else if self.env.pace == Pace::Drain {
+                return Ok(());
             } else if self.admit_next()? {
                 // One more Call is intended, settled, or the Run is parked.
             } else if !self.projection.at_rest() {
@@ -50,8 +51,8 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    fn decide(&mut self, consumed: Seq, at: TimeMs, event: Event) -> Result<(), MachineError> {
-        let decided = transition(self.env.definition, self.projection, consumed, at, event);
+    fn decide(&mut self, pending: Pending) -> Result<(), MachineError> {
+        let decided = transition(self.env.definition, self.projection, pending);
         let fresh = |name: &Digest| !self.projection.constants.contains(name);
         let constants: Vec<_> = decided.constants.into_iter().filter(|c| fresh(&c.name.digest)).collect();
         self.push(&Record::Decided(decided.record), decided.payload)?;
@@ -80,7 +81,6 @@ impl Work<'_, '_, '_> {
 
     /// Ends a cancelled Run once nothing that may have an effect is in flight.
     fn finish_cancel(&mut self) -> Result<(), MachineError> {
-        self.events.clear();
         if !self.projection.open.is_empty() {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl Work<'_, '_, '_> {
     /// Ends a Run whose Loop has finished; what is still in flight is cancelled.
     fn seal(&mut self) -> Result<(), MachineError> {
         self.cancel_open(|_| true)?;
-        match self.projection.finishing.take() {
+        match self.projection.finishing.clone() {
             Some(outcome) => self.end(outcome),
             None => Ok(()),
         }
@@ -105,7 +105,6 @@ impl Work<'_, '_, '_> {
             let record = QuestionEnded { question, end, actor: String::from("loopd"), joins: None };
             self.push(&Record::QuestionEnded(record), Vec::new())?;
         }
-        self.events.clear();
         let (payload, outcome) = match outcome {
             // The output is a body; the record only says that there is one.
             Outcome::Completed { output } => (output.into_bytes(), Outcome::Completed { output: String::new() }),
@@ -133,10 +132,9 @@ pub(crate) struct Transitioned {
 pub(crate) fn transition(
     definition: &dyn ErasedLoop,
     projection: &Projection,
-    consumed: Seq,
-    at: TimeMs,
-    event: Event,
+    pending: Pending,
 ) -> Transitioned {
+    let Pending { seq: consumed, at, event } = pending;
     let cx = Cx { run: projection.run, consumed, now: at, iteration: projection.iteration };
     let result = definition.transition(&cx, &projection.state, event).and_then(|(decision, state)| {
         if state.len() > STATE_LIMIT {

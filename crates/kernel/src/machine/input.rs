@@ -114,8 +114,16 @@ pub enum Input {
         /// The raised limits.
         raise: Limits,
     },
-    /// The driver parks the Run: it broke its worker, or something is in doubt.
+    /// The driver parks the Run: something is in doubt.
     Park(Interrupt),
+    /// Taking this input made a transition panic: the fact is recorded, the Run is parked as poisoned,
+    /// and the transition is run again when somebody reopens it.
+    Poisoned {
+        /// The input.
+        during: alloc::boxed::Box<Input>,
+        /// The panic's text.
+        reason: String,
+    },
     /// Go on after a step that said `more`.
     Continue,
 }
@@ -156,6 +164,7 @@ pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refuse
         | Input::Reopen { .. }
         | Input::Park(_)
         | Input::Continue => Ok(()),
+        Input::Poisoned { during, .. } => check(projection, during),
     }
 }
 
@@ -191,6 +200,10 @@ impl Work<'_, '_, '_> {
                 self.push(&Record::Reopened(Reopened { by: actor, raise }), Vec::new())
             }
             Input::Park(interrupt) => self.park(Outcome::Interrupted { interrupt }),
+            Input::Poisoned { during, reason } => {
+                self.take(*during)?;
+                self.park(Outcome::Interrupted { interrupt: Interrupt::Poisoned { reason } })
+            }
             Input::Continue => Ok(()),
         }
     }

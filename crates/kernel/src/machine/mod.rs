@@ -9,14 +9,12 @@ use crate::definition::ErasedLoop;
 use crate::digest::Digest;
 use crate::effect::{EffectClass, EffectKey};
 use crate::entry::{Entry, FORMAT};
-use crate::event::Event;
 use crate::failure::Failure;
 use crate::ids::{CallId, Epoch, QuestionId, RunId, Seq, TimerId};
 use crate::model::Constants;
 use crate::projection::{Call, FoldProblem, Projection};
 use crate::record::{Record, RecordError};
 use crate::units::{Price, TimeMs};
-use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -59,6 +57,16 @@ pub trait Catalog: Send + Sync {
     fn model(&self, name: &str) -> Option<ModelTerms>;
 }
 
+/// How far one step goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Pace {
+    /// Until the Run waits, is parked or has ended.
+    #[default]
+    Full,
+    /// Inputs and decisions are recorded, but nothing new is intended: the worker is about to stop.
+    Drain,
+}
+
 /// What the machine may know of the world while it takes one input.
 pub struct Env<'a> {
     /// Now, by the store's clock.
@@ -67,6 +75,8 @@ pub struct Env<'a> {
     pub epoch: Epoch,
     /// Milliseconds after `now` in which an intended Call must be sent.
     pub dispatch_window_ms: u64,
+    /// How far to go.
+    pub pace: Pace,
     /// What this worker can run.
     pub catalog: &'a dyn Catalog,
     /// The Loop.
@@ -262,7 +272,7 @@ impl Machine {
     /// [`MachineError::Refused`] leaves the machine unchanged; after any other error it is not to be used.
     pub fn apply(&mut self, input: Input, env: &mut Env<'_>) -> Result<Step, MachineError> {
         input::check(&self.projection, &input)?;
-        let mut work = Work { projection: &mut self.projection, env, step: Step::default(), events: VecDeque::new() };
+        let mut work = Work { projection: &mut self.projection, env, step: Step::default() };
         work.take(input)?;
         work.run_to_rest()?;
         Ok(work.finish())
@@ -274,11 +284,10 @@ struct Work<'m, 'e, 'c> {
     projection: &'m mut Projection,
     env: &'e mut Env<'c>,
     step: Step,
-    events: VecDeque<(Seq, TimeMs, Event)>,
 }
 
 impl Work<'_, '_, '_> {
-    /// Appends one Entry, folds it, and queues the Event that it means.
+    /// Appends one Entry and folds it.
     fn push(&mut self, record: &Record, payload: Vec<u8>) -> Result<(), MachineError> {
         let head = self.projection.head;
         let mut entry = Entry {
@@ -294,13 +303,9 @@ impl Work<'_, '_, '_> {
         };
         entry.hash = entry.hash_after(&head.hash);
         let broken = |why| MachineError::Broken { seq: entry.seq, why };
-        let event = self.projection.event(record, &entry.payload).map_err(broken)?;
         let questions = self.projection.questions.len();
         self.projection.fold_record(&entry, record).map_err(broken)?;
         self.step.questions_changed |= questions != self.projection.questions.len();
-        if let Some(event) = event {
-            self.events.push_back((entry.seq, entry.at, event));
-        }
         self.step.entries.push(entry);
         Ok(())
     }

@@ -14,7 +14,7 @@ impl Projection {
     ///
     /// # Errors
     /// [`FoldProblem`] when the Entry speaks of a Call that is not there or its payload does not read.
-    pub fn event(&self, record: &Record, payload: &[u8]) -> Result<Option<Event>, FoldProblem> {
+    pub(super) fn event(&self, record: &Record, payload: &[u8]) -> Result<Option<Event>, FoldProblem> {
         let text = || core::str::from_utf8(payload).map(String::from).map_err(|_| FoldProblem::BadPayload);
         Ok(match record {
             Record::IterationStarted(started) => Some(Event::IterationStarted { iteration: started.iteration }),

@@ -1,6 +1,6 @@
 //! The fold: the only place where a Projection changes.
 
-use super::{Call, FoldError, FoldProblem, Intent, Projection, Status, Target, Timer, Waiting};
+use super::{Call, FoldError, FoldProblem, Intent, Pending, Projection, Status, Target, Timer, Waiting};
 use crate::digest::Digest;
 use crate::effect::EffectClass;
 use crate::entry::{Entry, Span};
@@ -41,7 +41,12 @@ impl Projection {
         if (entry.seq == Seq(1)) != matches!(record, Record::Started(_)) {
             return Err(FoldProblem::NotStarted);
         }
+        let event = self.event(record, &entry.payload)?;
         self.apply(entry, record)?;
+        // A Run that is being cancelled or has ended consults no transition any more.
+        if let Some(event) = event.filter(|_| self.cancel.is_none() && self.status == Status::Open) {
+            self.events.push(Pending { seq: entry.seq, at: entry.at, event });
+        }
         for item in transcript::items(record, &entry.payload) {
             self.transcript.add(entry.seq, &item);
         }
@@ -104,6 +109,7 @@ impl Projection {
             Record::CancelRequested(asked) => {
                 self.cancel = Some(super::Cancel { actor: asked.actor.clone(), reason: asked.reason.clone() });
                 self.status = Status::Open;
+                self.events.clear();
                 Ok(())
             }
         }
@@ -127,6 +133,7 @@ impl Projection {
             return Err(FoldProblem::StateDigest);
         }
         self.recoveries = 0;
+        self.events.retain(|pending| pending.seq.0 != decided.consumed);
         for (ordinal, action) in decided.actions.iter().enumerate() {
             self.action(entry, ordinal as u32, action)?;
         }
@@ -228,6 +235,7 @@ impl Projection {
         };
         self.status = Status::Ended(outcome);
         self.finishing = None;
+        self.events.clear();
         self.wanted.clear();
         self.timers.clear();
         self.waiting = None;

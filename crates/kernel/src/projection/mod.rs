@@ -8,6 +8,7 @@ use crate::budget::{Ledger, Limits, Reservation};
 use crate::digest::Digest;
 use crate::effect::{EffectClass, EffectKey};
 use crate::entry::Kind;
+use crate::event::Event;
 use crate::ids::{CallId, Epoch, QuestionId, RunId, Seq, TimerId};
 use crate::model::ModelCall;
 use crate::outcome::{Finality, Outcome};
@@ -148,6 +149,17 @@ pub struct Waiting {
     pub timer: Option<TimerId>,
 }
 
+/// An Event that waits for its decision.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Pending {
+    /// The Entry that it was derived from.
+    pub seq: Seq,
+    /// The time of that Entry.
+    pub at: TimeMs,
+    /// The Event.
+    pub event: Event,
+}
+
 /// Whether a Run moves.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -206,6 +218,8 @@ pub struct Projection {
     pub timers: Vec<Timer>,
     /// The current wait.
     pub waiting: Option<Waiting>,
+    /// Events that no decision has consumed: none between two commits, unless a transition panicked.
+    pub events: Vec<Pending>,
     /// The outcome that was decided and waits for the seal.
     pub finishing: Option<Outcome>,
     /// Who asked to cancel.
@@ -261,6 +275,7 @@ impl Projection {
             questions: Vec::new(),
             timers: Vec::new(),
             waiting: None,
+            events: Vec::new(),
             finishing: None,
             cancel: None,
             status: Status::Open,
@@ -277,7 +292,8 @@ impl Projection {
     /// True when nothing is in flight and nothing is waited for: the next iteration may start.
     #[must_use]
     pub fn at_rest(&self) -> bool {
-        self.wanted.is_empty()
+        self.events.is_empty()
+            && self.wanted.is_empty()
             && self.open.is_empty()
             && self.questions.is_empty()
             && self.timers.is_empty()
@@ -287,7 +303,8 @@ impl Projection {
     /// True when only a person, a signal or a timer can move the Run.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
-        self.status == Status::Open && self.wanted.is_empty() && self.open.is_empty() && !self.at_rest()
+        let moving = !(self.events.is_empty() && self.wanted.is_empty() && self.open.is_empty());
+        self.status == Status::Open && !moving && !self.at_rest()
     }
 
     /// What the Run waits for.

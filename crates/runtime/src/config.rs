@@ -1,0 +1,47 @@
+//! The runtime's limits. Each has a default that is safe on a laptop.
+
+use std::time::Duration;
+
+/// Settings of a [`crate::Runtime`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// How long a worker's lease lasts without a heartbeat.
+    pub lease: Duration,
+    /// How long after its intent a Call may still be sent. Shorter than the lease, so that a worker that
+    /// was paused past its lease sends nothing.
+    pub dispatch_window: Duration,
+    /// How long open Calls may still settle after a stop or a cancel.
+    pub grace: Duration,
+    /// The first pause after a failed attempt; it doubles with each further one.
+    pub backoff: Duration,
+    /// The longest pause after a failed attempt, unless the provider asks for more.
+    pub backoff_cap: Duration,
+    /// How often a commit is repeated while the store is unavailable or unsure.
+    pub commit_retries: u32,
+    /// Entries after which a snapshot is taken.
+    pub snapshot_entries: u64,
+    /// Bytes of records and patches after which a snapshot is taken.
+    pub snapshot_bytes: usize,
+    /// Runs that are driven at the same time; more wait as rows.
+    pub concurrency: usize,
+    /// True: the worker takes over everything that is due in the store. False: it drives only Runs that
+    /// were started or resumed through it.
+    pub claims: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(15),
+            dispatch_window: Duration::from_secs(5),
+            grace: Duration::from_secs(5),
+            backoff: Duration::from_millis(500),
+            backoff_cap: Duration::from_secs(30),
+            commit_retries: 10,
+            snapshot_entries: 256,
+            snapshot_bytes: 64 * 1024,
+            concurrency: 1024,
+            claims: true,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Committing one step, and finding out what became of a commit that nobody is sure about.
+
+use super::load;
+use loopd_kernel::machine::Step;
+use loopd_kernel::projection::Status;
+use loopd_kernel::question::OpenQuestion;
+use loopd_kernel::{Entry, Epoch, Projection, RunId, Seq};
+use loopd_store::{Batch, Expect, Expectation, QuestionRow, RunRow, RunStatus, Store, StoreError, WorkerId, Write};
+use std::time::Duration;
+
+/// Why a step was not committed. The machine that made it is ahead of the store and is dropped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// Somebody else drives the Run: nothing of ours may be sent.
+    #[error("another worker has taken this run over")]
+    Fenced,
+    /// The store failed for good.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// What a commit needs to know besides the step.
+#[derive(Debug, Clone, Copy)]
+pub struct Holder {
+    /// The epoch under which the Run is driven.
+    pub epoch: Epoch,
+    /// The worker.
+    pub worker: WorkerId,
+    /// How often to try again.
+    pub retries: u32,
+}
+
+/// The status that lists show.
+#[must_use]
+pub fn status(projection: &Projection) -> RunStatus {
+    match &projection.status {
+        Status::Ended(_) => RunStatus::Ended,
+        Status::Parked(_) => RunStatus::Parked,
+        Status::Open if projection.is_suspended() => RunStatus::Suspended,
+        Status::Open => RunStatus::Running,
+    }
+}
+
+/// The row of a Run that is about to be created.
+#[must_use]
+pub fn new_row(projection: &Projection, tenant: &str, admission: Option<String>, holder: &Holder) -> RunRow {
+    let status = status(projection);
+    RunRow {
+        run: projection.run,
+        tenant: tenant.into(),
+        admission,
+        loop_name: projection.loop_name.clone(),
+        version: projection.version.clone(),
+        definition: projection.definition,
+        status,
+        head: Seq(0),
+        hash: loopd_kernel::chain::genesis(projection.run),
+        epoch: holder.epoch,
+        worker: (status == RunStatus::Running).then_some(holder.worker),
+        wake_at: projection.wake_at(),
+        outcome: projection.outcome().map(|(outcome, _)| outcome.name().into()),
+        iteration: projection.iteration,
+        tokens: projection.ledger.tokens(),
+        spent: projection.ledger.spent,
+        created_at: projection.started_at,
+        updated_at: projection.head.at,
+    }
+}
+
+/// The writes that a step makes beside its Entries.
+fn step_writes(projection: &Projection, step: &Step, questions: &[OpenQuestion], holder: &Holder) -> Vec<Write> {
+    let run = projection.run;
+    let status = status(projection);
+    let mut writes: Vec<Write> = step
+        .constants
+        .iter()
+        .map(|constants| Write::PutBlob { digest: constants.name.digest, bytes: constants.bytes.clone() })
+        .collect();
+    if !step.entries.is_empty() {
+        writes.push(Write::Append { run, entries: step.entries.clone() });
+    }
+    writes.push(Write::UpdateRun {
+        run,
+        status,
+        // A batch that suspends, parks or ends a Run releases it.
+        worker: (status == RunStatus::Running).then_some(holder.worker),
+        wake_at: projection.wake_at(),
+        outcome: projection.outcome().map(|(outcome, _)| outcome.name().into()),
+        iteration: projection.iteration,
+        tokens: projection.ledger.tokens(),
+        spent: projection.ledger.spent,
+        updated_at: projection.head.at,
+    });
+    if step.questions_changed {
+        let ended = questions.iter().filter(|old| !projection.questions.iter().any(|new| new.id == old.id));
+        writes.extend(ended.map(|question| Write::EndQuestion { run, question: question.id }));
+        let opened = projection.questions.iter().filter(|new| !questions.iter().any(|old| old.id == new.id));
+        writes.extend(opened.map(|question| {
+            Write::OpenQuestion(Box::new(QuestionRow { run, question: question.clone() }))
+        }));
+    }
+    writes
+}
+
+/// The Batch of one step. `before` is the Journal's head before it, `questions` the open Questions then.
+#[must_use]
+pub fn batch(
+    projection: &Projection,
+    step: &Step,
+    before: Seq,
+    questions: &[OpenQuestion],
+    holder: &Holder,
+    with_snapshot: bool,
+) -> Batch {
+    let run = projection.run;
+    let mut writes = step_writes(projection, step, questions, holder);
+    if with_snapshot && let Some(snapshot) = load::snapshot(projection) {
+        writes.push(Write::PutSnapshot(snapshot));
+    }
+    Batch { expect: vec![Expect::RunAt { run, seq: before, epoch: holder.epoch }], writes }
+}
+
+/// Commits `batch`, which appends `entries` to `run` after `before`.
+///
+/// # Errors
+/// [`CommitError`]. After an ambiguous commit the Entries are read back and compared byte by byte: equal
+/// is committed, absent is tried again, anything else is fenced. Nothing is guessed.
+pub async fn commit(
+    store: &dyn Store,
+    batch: Batch,
+    run: RunId,
+    before: Seq,
+    entries: &[Entry],
+    retries: u32,
+) -> Result<(), CommitError> {
+    let mut unsure = false;
+    let mut pause = Duration::from_millis(5);
+    for attempt in 0.. {
+        let error = match store.commit(batch.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        match &error {
+            StoreError::Fenced(_) => return Err(CommitError::Fenced),
+            // A retry after an unsure commit meets its own Entries; without one, they are somebody else's.
+            StoreError::Conflict(Expectation::Head { .. } | Expectation::Run(_)) if unsure => {
+                return if read_back(store, run, before, entries).await? { Ok(()) } else { Err(CommitError::Fenced) };
+            }
+            StoreError::Conflict(Expectation::Head { .. }) => return Err(CommitError::Fenced),
+            StoreError::Ambiguous(_) => {
+                unsure = true;
+                if !entries.is_empty() && read_back(store, run, before, entries).await? {
+                    return Ok(());
+                }
+            }
+            StoreError::Unavailable(_) => {}
+            StoreError::Conflict(_)
+            | StoreError::Full(_)
+            | StoreError::Corrupt(_)
+            | StoreError::DriverElsewhere(_)
+            | StoreError::ClientOnly
+            | StoreError::TooNew { .. } => return Err(CommitError::Store(error)),
+        }
+        if attempt >= retries {
+            return Err(CommitError::Store(error));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+    Err(CommitError::Fenced)
+}
+
+/// True: the store holds exactly these Entries. False: it holds none after `before`.
+async fn read_back(store: &dyn Store, run: RunId, before: Seq, entries: &[Entry]) -> Result<bool, CommitError> {
+    let mut tries = 0;
+    let found = loop {
+        match store.entries(run, before, entries.len() + 1).await {
+            Ok(found) => break found,
+            Err(StoreError::Unavailable(_)) if tries < 10 => {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => return Err(CommitError::Store(error)),
+        }
+    };
+    if found.is_empty() {
+        return Ok(false);
+    }
+    if found == entries { Ok(true) } else { Err(CommitError::Fenced) }
+}

@@ -1,0 +1,77 @@
+//! Recovering a Run from the store: the latest snapshot and the Entries after it.
+
+use loopd_kernel::projection::FoldError;
+use loopd_kernel::{Digest, Projection, Seq};
+use loopd_store::{RunRow, Snapshot, Store, StoreError};
+
+/// Entries that one read brings.
+const PAGE: usize = 1024;
+
+/// Why a Run cannot be recovered. It is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An Entry does not fold.
+    #[error("the journal does not fold: {0}")]
+    Fold(FoldError),
+    /// The chain is broken at this Entry.
+    #[error("entry {0} is not what was committed")]
+    Chain(Seq),
+    /// The Journal ends before the head that the row names.
+    #[error("the journal ends at entry {found}, the run's head is {head}")]
+    Truncated {
+        /// The last Entry.
+        found: Seq,
+        /// The head.
+        head: Seq,
+    },
+}
+
+/// Folds a Run up to its head and checks the chain on the way.
+///
+/// # Errors
+/// [`LoadError`]. A snapshot that does not read or does not fit the chain is not trusted: the Journal is
+/// folded from its beginning instead.
+pub async fn load(store: &dyn Store, row: &RunRow) -> Result<Projection, LoadError> {
+    if let Some(base) = store.snapshot(row.run).await?.and_then(|snapshot| open(&snapshot))
+        && base.head.seq <= row.head
+        && let Ok(projection) = fold_from(store, row, base).await
+    {
+        return Ok(projection);
+    }
+    fold_from(store, row, Projection::new(row.run)).await
+}
+
+async fn fold_from(store: &dyn Store, row: &RunRow, mut projection: Projection) -> Result<Projection, LoadError> {
+    while projection.head.seq < row.head {
+        let page = store.entries(row.run, projection.head.seq, PAGE).await?;
+        if page.is_empty() {
+            return Err(LoadError::Truncated { found: projection.head.seq, head: row.head });
+        }
+        for entry in page.into_iter().take_while(|entry| entry.seq <= row.head) {
+            if entry.hash_after(&projection.head.hash) != entry.hash {
+                return Err(LoadError::Chain(entry.seq));
+            }
+            projection.fold(&entry).map_err(LoadError::Fold)?;
+        }
+    }
+    if projection.head.hash == row.hash { Ok(projection) } else { Err(LoadError::Chain(row.head)) }
+}
+
+/// The snapshot of a Projection: a digest, then its JSON.
+#[must_use]
+pub fn snapshot(projection: &Projection) -> Option<Snapshot> {
+    let json = serde_json::to_vec(projection).ok()?;
+    let mut body = Digest::sha256(&[&json]).0.to_vec();
+    body.extend_from_slice(&json);
+    Some(Snapshot { run: projection.run, seq: projection.head.seq, body })
+}
+
+fn open(snapshot: &Snapshot) -> Option<Projection> {
+    let (digest, json) = snapshot.body.split_at_checked(32)?;
+    let intact = Digest::sha256(&[json]).0 == digest;
+    let projection: Projection = intact.then(|| serde_json::from_slice(json).ok()).flatten()?;
+    (projection.run == snapshot.run && projection.head.seq == snapshot.seq).then_some(projection)
+}

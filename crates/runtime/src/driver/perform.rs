@@ -1,0 +1,166 @@
+//! Performing one Call: from a permit to the input that its end means.
+
+use crate::config::Config;
+use crate::ports::{CallContext, Clock, Delta, Entropy, Model, ModelError, ModelRequest, Tool, ToolError};
+use loopd_kernel::failure::{Disposition, Failure};
+use loopd_kernel::machine::{Dispatch, Input, Permit, Settling};
+use loopd_kernel::model::{Message, ModelConstants};
+use loopd_kernel::projection::Target;
+use loopd_kernel::{CallId, MicroUsd, TimeMs, Usage};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What every Call of a worker shares.
+#[derive(Clone)]
+pub struct Performer {
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub config: Config,
+    pub deltas: Option<mpsc::UnboundedSender<Delta>>,
+}
+
+/// The thing that a Call calls, found before it is sent.
+pub enum Work {
+    Tool(Arc<dyn Tool>),
+    Model { model: Arc<dyn Model>, constants: Arc<ModelConstants>, messages: Vec<Arc<Message>> },
+    /// It was there when the Call was intended and is gone now.
+    Gone,
+}
+
+impl Performer {
+    /// Performs the Call. Cancelling `cancel` asks it to stop; dropping the future gives it up.
+    pub async fn perform(self, permit: Permit, work: Work, cancel: CancellationToken) -> Input {
+        if let Some(not_before) = permit.not_before() {
+            let wait = Duration::from_millis(not_before.since(self.clock.now()));
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = cancel.cancelled() => {}
+            }
+        }
+        let call = permit.call();
+        let dispatch = match permit.send(self.clock.now()) {
+            Ok(dispatch) => dispatch,
+            Err(_) => return self.not_sent(call),
+        };
+        let timeout = Duration::from_millis(dispatch.abort_by.since(self.clock.now()));
+        let context = CallContext {
+            run: dispatch.run,
+            call,
+            key: dispatch.key,
+            attempt: dispatch.call.attempts + 1,
+            timeout,
+            cancel: cancel.clone(),
+            deltas: self.deltas.clone(),
+        };
+        match (work, &dispatch.call.target) {
+            (Work::Tool(tool), Target::Tool { args, .. }) => call_tool(call, &*tool, args, &context).await,
+            (Work::Model { model, constants, messages }, Target::Model(wanted)) => {
+                let request = ModelRequest {
+                    model: wanted.model.clone(),
+                    constants,
+                    messages,
+                    max_output_tokens: dispatch
+                        .call
+                        .intent
+                        .as_ref()
+                        .and_then(|intent| intent.max_output)
+                        .unwrap_or(wanted.max_output_tokens),
+                    temperature_milli: wanted.temperature_milli,
+                };
+                self.call_model(&dispatch, &*model, request, context).await
+            }
+            (Work::Tool(_) | Work::Model { .. } | Work::Gone, _) => {
+                let failure = Failure::new("call.gone", "what this call names is not here any more");
+                settle(call, Settling::Failed(failure, Disposition::DidNotHappen), free(), Some(MicroUsd(0)))
+            }
+        }
+    }
+
+    /// The dispatch window closed first: nothing was sent, the Call is intended anew.
+    fn not_sent(&self, call: CallId) -> Input {
+        Input::Retry {
+            call,
+            failure: Failure::new("call.not_sent", "the dispatch window closed before the call was sent"),
+            usage: free(),
+            cost: Some(MicroUsd(0)),
+            retry_at: self.clock.now(),
+        }
+    }
+
+    async fn call_model(
+        &self,
+        dispatch: &Dispatch,
+        model: &dyn Model,
+        request: ModelRequest,
+        context: CallContext,
+    ) -> Input {
+        let call = dispatch.call.id;
+        let terms = model.terms();
+        let cost = |usage: &Option<Usage>| match (usage, &terms.price) {
+            (Some(usage), Some(price)) => Some(price.cost(usage)),
+            (Some(usage), None) if usage.total() == 0 => Some(MicroUsd(0)),
+            (Some(_) | None, _) => None,
+        };
+        let timeout = context.timeout;
+        let result = match tokio::time::timeout(timeout, model.call(request, context)).await {
+            Ok(result) => result,
+            Err(_) => Err(ModelError::Interrupted {
+                message: format!("no complete answer within {} ms", timeout.as_millis()),
+                usage: None,
+            }),
+        };
+        match result {
+            Ok(answer) => match serde_json::to_string(&answer.reply) {
+                Ok(reply) => settle(call, Settling::Landed(reply), answer.usage, cost(&answer.usage)),
+                Err(error) => {
+                    let failure = Failure::new("model.malformed", error.to_string());
+                    settle(call, Settling::Failed(failure, Disposition::Landed), answer.usage, cost(&answer.usage))
+                }
+            },
+            Err(error) => {
+                let usage = error.usage();
+                let failure = Failure::new(error.code(), error.to_string());
+                let attempts = dispatch.call.attempts + 1;
+                if error.is_retryable() && attempts < terms.max_attempts {
+                    let retry_at = self.retry_at(attempts, error.retry_after());
+                    return Input::Retry { call, failure, usage, cost: cost(&usage), retry_at };
+                }
+                settle(call, Settling::Failed(failure, Disposition::DidNotHappen), usage, cost(&usage))
+            }
+        }
+    }
+
+    /// Exponential back-off with jitter upward only, never before the provider's own wish.
+    fn retry_at(&self, attempts: u32, retry_after: Option<Duration>) -> TimeMs {
+        let factor = 2_u32.saturating_pow(attempts.saturating_sub(1));
+        let base = self.config.backoff.saturating_mul(factor).min(self.config.backoff_cap);
+        let jitter = u64::from(self.entropy.salt()[0]) * u64::try_from(base.as_millis()).unwrap_or(0) / 1024;
+        let pause = base.max(retry_after.unwrap_or_default()).saturating_add(Duration::from_millis(jitter));
+        self.clock.now().after(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+async fn call_tool(call: CallId, tool: &dyn Tool, args: &str, context: &CallContext) -> Input {
+    let result = match tokio::time::timeout(context.timeout, tool.call(args, context)).await {
+        Ok(result) => result,
+        Err(_) => Err(ToolError::in_doubt(
+            "tool.timeout",
+            format!("no result within {} ms", context.timeout.as_millis()),
+        )),
+    };
+    let settling = match result {
+        Ok(output) => Settling::Landed(output),
+        Err(error) => Settling::Failed(error.failure, error.disposition),
+    };
+    settle(call, settling, None, Some(MicroUsd(0)))
+}
+
+pub fn settle(call: CallId, settling: Settling, usage: Option<Usage>, cost: Option<MicroUsd>) -> Input {
+    Input::Settle { call, settling, usage, cost }
+}
+
+fn free() -> Option<Usage> {
+    Some(Usage::default())
+}

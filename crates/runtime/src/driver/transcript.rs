@@ -1,0 +1,66 @@
+//! The Transcript of an active Run in memory: read when a model call first needs it, then kept up with
+//! the Entries that the Run commits.
+
+use super::load::LoadError;
+use loopd_kernel::model::Message;
+use loopd_kernel::transcript::{self, ReadError};
+use loopd_kernel::{Entry, Projection, Seq};
+use loopd_store::{Store, StoreError};
+use std::sync::Arc;
+
+const PAGE: usize = 1024;
+
+/// Messages with the Entry that they come from, up to a Seq.
+#[derive(Debug, Default)]
+pub struct Cache {
+    messages: Vec<(Seq, Arc<Message>)>,
+    upto: Option<Seq>,
+}
+
+impl Cache {
+    /// Takes Entries that were just committed; without effect until the cache was first read.
+    ///
+    /// # Errors
+    /// [`LoadError`] when a message does not read.
+    pub fn extend(&mut self, entries: &[Entry]) -> Result<(), LoadError> {
+        if self.upto.is_none() {
+            return Ok(());
+        }
+        entries.iter().try_for_each(|entry| self.take(entry))
+    }
+
+    fn take(&mut self, entry: &Entry) -> Result<(), LoadError> {
+        let messages = transcript::messages(entry).map_err(|error| unreadable(entry.seq, &error))?;
+        self.messages.extend(messages.into_iter().map(|message| (entry.seq, Arc::new(message))));
+        self.upto = Some(entry.seq);
+        Ok(())
+    }
+
+    /// The messages of the Entries before `intent`, the request's own Entry.
+    ///
+    /// # Errors
+    /// [`LoadError`] when the store or a message does not read.
+    pub async fn before(
+        &mut self,
+        store: &dyn Store,
+        projection: &Projection,
+        intent: Seq,
+    ) -> Result<Vec<Arc<Message>>, LoadError> {
+        if self.upto.is_none() {
+            let mut at = Seq(projection.transcript.start.0.saturating_sub(1));
+            self.upto = Some(at);
+            while at < projection.head.seq {
+                let page = store.entries(projection.run, at, PAGE).await?;
+                let Some(last) = page.last() else { break };
+                at = last.seq;
+                page.iter().try_for_each(|entry| self.take(entry))?;
+            }
+        }
+        let upto = self.messages.partition_point(|(seq, _)| *seq < intent);
+        Ok(self.messages.iter().take(upto).map(|(_, message)| message.clone()).collect())
+    }
+}
+
+fn unreadable(seq: Seq, error: &ReadError) -> LoadError {
+    LoadError::Store(StoreError::Corrupt(format!("entry {seq} holds a message that does not read: {error:?}")))
+}

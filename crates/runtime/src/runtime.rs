@@ -1,0 +1,423 @@
+//! The runtime of one process: starts, claims, wakes and drains Runs.
+
+use crate::config::Config;
+use crate::driver::{self, Activation, CommitError, DriveError, Holder, LoadError, Performer, Signals};
+use crate::ports::{Clock, Delta, Entropy};
+use crate::program::{CannotRun, Program, Programs};
+use crate::system::{SystemClock, SystemEntropy};
+use loopd_kernel::machine::{Admission, Env, Input, MachineError, Pace, Step};
+use loopd_kernel::projection::Waits;
+use loopd_kernel::{Digest, Epoch, Machine, Outcome, Projection, RunId, TimeMs};
+use loopd_store::{
+    Batch, Claim, Claimed, Expect, Expectation, InboxBody, InboxItem, RunRow, RunStatus, Store, StoreError, WorkerId,
+    Write,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How driving a Run ended here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It is sealed, or parked at a reopenable outcome; the output is JSON text.
+    Ended(Outcome),
+    /// It waits for a person, a signal or a timer, and costs no memory.
+    Suspended(Waits),
+    /// The worker stopped first; the Run goes on wherever it is claimed next.
+    Released,
+    /// The worker had to give it up.
+    Lost(DriveError),
+}
+
+/// Why a Run was not started, or not taken over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// The Loop refused the input, or the machine the Run.
+    #[error("{0}")]
+    Machine(MachineError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nobody here can run it.
+    #[error("this worker cannot run it: {0}")]
+    CannotRun(CannotRun),
+    /// It cannot be recovered.
+    #[error(transparent)]
+    Load(LoadError),
+    /// There is no such Run.
+    #[error("there is no run {0}")]
+    NotFound(RunId),
+    /// It has ended, or a live worker drives it.
+    #[error("the run cannot be taken over now: it is {0}")]
+    NotClaimable(&'static str),
+    /// The commit of its first Entries failed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// A Run that is driven here.
+#[must_use = "a driven run goes on whether or not anybody waits for it"]
+#[derive(Debug, Clone)]
+pub struct Driven {
+    /// The Run.
+    pub run: RunId,
+    end: watch::Receiver<Option<RunEnd>>,
+}
+
+impl Driven {
+    /// Waits until driving it ends here.
+    pub async fn wait(mut self) -> RunEnd {
+        match self.end.wait_for(Option::is_some).await {
+            Ok(end) => end.clone().unwrap_or(RunEnd::Released),
+            Err(_) => RunEnd::Released,
+        }
+    }
+}
+
+/// What starting a Run came to.
+#[derive(Debug, Clone)]
+pub enum Started {
+    /// It is new, and driven here.
+    New(Driven),
+    /// The admission key names a Run that was started before.
+    Already(RunId),
+}
+
+/// Everything that the tasks of a runtime share.
+pub(crate) struct Inner {
+    pub store: Arc<dyn Store>,
+    pub programs: Arc<dyn Programs>,
+    pub performer: Performer,
+    pub worker: WorkerId,
+    pub active: Mutex<HashMap<RunId, Active>>,
+    pub drain: CancellationToken,
+    pub tasks: TaskTracker,
+    /// Something ended or was suspended: due times may have changed.
+    pub changed: Notify,
+}
+
+/// One driven Run.
+pub(crate) struct Active {
+    pub inbox: Arc<Notify>,
+    pub end: watch::Receiver<Option<RunEnd>>,
+}
+
+/// A worker.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").field("worker", &self.inner.worker).finish_non_exhaustive()
+    }
+}
+
+/// Builds a [`Runtime`].
+pub struct Builder {
+    store: Arc<dyn Store>,
+    programs: Arc<dyn Programs>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    config: Config,
+    deltas: Option<mpsc::UnboundedSender<Delta>>,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// Replaces the limits.
+    #[must_use]
+    pub const fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Replaces clock and randomness.
+    #[must_use]
+    pub fn world(mut self, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        (self.clock, self.entropy) = (clock, entropy);
+        self
+    }
+
+    /// Where streamed text of running Calls goes.
+    #[must_use]
+    pub fn deltas(mut self, deltas: mpsc::UnboundedSender<Delta>) -> Self {
+        self.deltas = Some(deltas);
+        self
+    }
+
+    /// Announces the worker in the store and starts to wake what is due. Must be called within tokio.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the first heartbeat.
+    pub async fn start(self) -> Result<Runtime, StoreError> {
+        let salt = self.entropy.salt();
+        let worker = WorkerId(salt.iter().take(7).fold(0, |id, byte| id << 8 | u64::from(*byte)));
+        let performer =
+            Performer { clock: self.clock, entropy: self.entropy, config: self.config, deltas: self.deltas };
+        let inner = Arc::new(Inner {
+            store: self.store,
+            programs: self.programs,
+            performer,
+            worker,
+            active: Mutex::default(),
+            drain: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            changed: Notify::new(),
+        });
+        inner.heartbeat().await?;
+        let runtime = Runtime { inner };
+        runtime.inner.tasks.spawn(crate::keeper::keep(runtime.clone()));
+        Ok(runtime)
+    }
+}
+
+impl Runtime {
+    /// A worker over `store` that can run `programs`.
+    #[must_use]
+    pub fn builder(store: Arc<dyn Store>, programs: Arc<dyn Programs>) -> Builder {
+        Builder {
+            store,
+            programs,
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy::default()),
+            config: Config::default(),
+            deltas: None,
+        }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// Starts a Run: its first step is durable when this returns. Starting twice with one admission key
+    /// gives the first Run.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing was started.
+    pub async fn start(&self, program: &Arc<Program>, admission: Admission) -> Result<Started, StartError> {
+        let inner = &self.inner;
+        let salt = inner.performer.entropy.salt();
+        let mut id = [0; 16];
+        id.copy_from_slice(salt.get(..16).unwrap_or(&[0; 16]));
+        // A millisecond prefix sorts Runs by their start.
+        let now = inner.performer.clock.now();
+        id[..6].copy_from_slice(now.0.to_be_bytes().get(2..).unwrap_or(&[0; 6]));
+        let run = RunId(id);
+        let (tenant, key) = (admission.tenant.clone(), admission.key.clone());
+        let holder = self.holder(Epoch(1));
+        let (projection, step) = self.admit(run, now, program, admission)?;
+        let row = driver::new_row(&projection, &tenant, key, &holder);
+        let mut batch = driver::batch(&projection, &step, loopd_kernel::Seq(0), &[], &holder, false);
+        batch.expect = vec![Expect::RunAbsent(run)];
+        batch.writes.insert(0, Write::CreateRun(Box::new(row)));
+        let definition = program.definition().definition();
+        if !definition.is_empty() {
+            batch.writes.push(Write::PutBlob { digest: program.digest(), bytes: definition.into() });
+        }
+        let retries = holder.retries;
+        let created = driver::commit(&*inner.store, batch, run, loopd_kernel::Seq(0), &step.entries, retries).await;
+        match created {
+            Ok(()) => {}
+            Err(CommitError::Store(StoreError::Conflict(Expectation::Admission(first)))) => {
+                return Ok(Started::Already(first));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Started::New(self.activate(program.clone(), projection, holder, Input::Continue)))
+    }
+
+    fn admit(
+        &self,
+        run: RunId,
+        now: TimeMs,
+        program: &Program,
+        admission: Admission,
+    ) -> Result<(Projection, Step), StartError> {
+        let performer = &self.inner.performer;
+        let mut machine = Machine::new(Projection::new(run));
+        let mut salt = || performer.entropy.salt();
+        let mut env = Env {
+            now,
+            epoch: Epoch(1),
+            dispatch_window_ms: 0,
+            // The first commit only admits the Run: its Calls belong to the activation.
+            pace: Pace::Drain,
+            catalog: program,
+            definition: &**program.definition(),
+            salt: &mut salt,
+        };
+        let step = machine.apply(Input::Start(admission), &mut env).map_err(StartError::Machine)?;
+        Ok((machine.projection().clone(), step))
+    }
+
+    /// Takes a Run over and drives it: after a crash it recovers, after a polite stop it goes on.
+    ///
+    /// # Errors
+    /// [`StartError`]; the Run is as it was.
+    pub async fn resume(&self, run: RunId) -> Result<Driven, StartError> {
+        if let Some(driven) = self.driven(run) {
+            return Ok(driven);
+        }
+        let row = self.inner.store.run(run).await?.ok_or(StartError::NotFound(run))?;
+        // What cannot be run here must not be claimed: somebody else may be able to.
+        self.program_for(&row).await?;
+        let claim = Claim {
+            worker: self.inner.worker,
+            now: self.inner.performer.clock.now(),
+            loops: Vec::new(),
+            limit: 1,
+            only: Some(run),
+        };
+        let mut claimed = self.inner.store.claim(claim).await?;
+        match claimed.pop() {
+            Some(claimed) => self.adopt(claimed).await,
+            None => self.driven(run).ok_or(StartError::NotClaimable(row.status.name())),
+        }
+    }
+
+    /// Now, by the worker's clock.
+    #[must_use]
+    pub fn now(&self) -> TimeMs {
+        self.inner.performer.clock.now()
+    }
+
+    /// The outcome of a sealed Run, read from the store; `None` while it is open or parked.
+    ///
+    /// # Errors
+    /// [`StartError`] when there is no such Run or it does not read.
+    pub async fn ended(&self, run: RunId) -> Result<Option<Outcome>, StartError> {
+        let row = self.inner.store.run(run).await?.ok_or(StartError::NotFound(run))?;
+        if row.status != RunStatus::Ended {
+            return Ok(None);
+        }
+        let projection = driver::load(&*self.inner.store, &row).await.map_err(StartError::Load)?;
+        Ok(projection.outcome().map(|(outcome, _)| outcome.clone()))
+    }
+
+    /// Adds an inbox item. Its key makes it idempotent: the same key twice is one item.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn tell(&self, run: RunId, key: impl Into<String>, body: InboxBody) -> Result<(), StoreError> {
+        let at = self.inner.performer.clock.now();
+        tell(&*self.inner.store, run, key.into(), at, body).await
+    }
+
+    /// Stops: nothing new is claimed or sent, open Calls may settle within the grace time, Runs are
+    /// released.
+    pub async fn shutdown(&self) {
+        self.inner.drain.cancel();
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+
+    pub(crate) fn holder(&self, epoch: Epoch) -> Holder {
+        Holder { epoch, worker: self.inner.worker, retries: self.inner.performer.config.commit_retries }
+    }
+
+    pub(crate) fn with_active<T>(&self, f: impl FnOnce(&mut HashMap<RunId, Active>) -> T) -> T {
+        f(&mut self.inner.active.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The handle of a Run that is driven here already.
+    #[must_use]
+    pub fn driven(&self, run: RunId) -> Option<Driven> {
+        self.with_active(|active| active.get(&run).map(|one| Driven { run, end: one.end.clone() }))
+    }
+
+    async fn program_for(&self, row: &RunRow) -> Result<Arc<Program>, StartError> {
+        let empty = Digest::sha256(&[b""]);
+        let definition = if row.definition == empty {
+            Vec::new()
+        } else {
+            self.inner.store.blob(row.definition).await?.unwrap_or_default()
+        };
+        self.inner.programs.find(row, &definition).map_err(StartError::CannotRun)
+    }
+
+    /// Begins to drive a claimed Run.
+    pub(crate) async fn adopt(&self, claimed: Claimed) -> Result<Driven, StartError> {
+        let Claimed { row, crashed } = claimed;
+        let program = self.program_for(&row).await?;
+        let projection = driver::load(&*self.inner.store, &row).await.map_err(StartError::Load)?;
+        let parked = row.status == RunStatus::Parked;
+        let first = if crashed && !parked { Input::Recover } else { Input::Continue };
+        Ok(self.activate(program, projection, self.holder(row.epoch), first))
+    }
+
+    fn activate(&self, program: Arc<Program>, projection: Projection, holder: Holder, first: Input) -> Driven {
+        let run = projection.run;
+        let (sender, end) = watch::channel(None);
+        let signals = Signals { inbox: Arc::new(Notify::new()), drain: self.inner.drain.clone() };
+        let driven = Driven { run, end: end.clone() };
+        let active = Active { inbox: signals.inbox.clone(), end };
+        self.with_active(|map| map.insert(run, active));
+        let activation = Activation::new(
+            self.inner.store.clone(),
+            program,
+            self.inner.performer.clone(),
+            holder,
+            signals,
+            projection,
+        );
+        let runtime = self.clone();
+        self.inner.tasks.spawn(async move {
+            let end = match activation.drive(first).await {
+                Ok(projection) => run_end(&projection),
+                Err(error) => {
+                    tracing::warn!(%run, %error, "a run was given up");
+                    RunEnd::Lost(error)
+                }
+            };
+            runtime.with_active(|map| map.remove(&run));
+            sender.send_replace(Some(end));
+            runtime.inner.changed.notify_one();
+        });
+        driven
+    }
+}
+
+fn run_end(projection: &Projection) -> RunEnd {
+    match projection.outcome() {
+        Some((outcome, _)) => RunEnd::Ended(outcome.clone()),
+        None if projection.is_suspended() => RunEnd::Suspended(projection.waits()),
+        None => RunEnd::Released,
+    }
+}
+
+impl Inner {
+    /// Renews this worker's lease.
+    pub(crate) async fn heartbeat(&self) -> Result<(), StoreError> {
+        let lease = u64::try_from(self.performer.config.lease.as_millis()).unwrap_or(u64::MAX);
+        self.store.heartbeat(self.worker, self.performer.clock.now().after(lease)).await
+    }
+}
+
+/// Adds an inbox item to a store, from any process.
+///
+/// # Errors
+/// [`StoreError`]; an item with the same key that is there already is no error.
+pub async fn tell(
+    store: &dyn Store,
+    run: RunId,
+    key: String,
+    at: TimeMs,
+    body: InboxBody,
+) -> Result<(), StoreError> {
+    let item = InboxItem { id: 0, run, key, at, body };
+    match store.commit(Batch { expect: Vec::new(), writes: vec![Write::AddInbox(item)] }).await {
+        Ok(_) | Err(StoreError::Conflict(Expectation::InboxKey(_))) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,37 @@
+//! The operating system's clock and randomness.
+
+use crate::ports::{Clock, Entropy};
+use loopd_kernel::TimeMs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The wall clock. It goes on while the machine sleeps.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this adapter is where the wall clock enters")]
+    fn now(&self) -> TimeMs {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        TimeMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// The operating system's random source, mixed through SHA-256 so that a short read never repeats a salt.
+#[derive(Debug, Default)]
+pub struct SystemEntropy {
+    counter: std::sync::atomic::AtomicU64,
+}
+
+impl Entropy for SystemEntropy {
+    fn salt(&self) -> [u8; 32] {
+        let mut seed = [0_u8; 32];
+        let filled = getrandom::fill(&mut seed).is_ok();
+        let count = self.counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if filled {
+            return seed;
+        }
+        let now = SystemClock.now().0;
+        let parts: [&[u8]; 3] = [&count.to_be_bytes(), &now.to_be_bytes(), &std::process::id().to_be_bytes()];
+        loopd_kernel::Digest::of("loopd-entropy/1", &parts).0
+    }
+}

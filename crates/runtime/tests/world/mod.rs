@@ -1,0 +1,205 @@
+//! A world for tests: an in-memory store, virtual time, counted tools, a Loop made of a closure.
+
+use loopd_kernel::budget::Limits;
+use loopd_kernel::machine::{Admission, ToolTerms};
+use loopd_kernel::model::ToolOffer;
+use loopd_kernel::{Cx, Decision, EffectClass, Event, Failure, Loop, RunId, Seq, TimeMs, erase};
+use loopd_runtime::{
+    CallContext, Clock, Config, Driven, Entropy, FixedPrograms, Program, RunEnd, Runtime, Started, Tool, ToolError,
+};
+use loopd_store::{InboxBody, MemoryStore, Store};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+pub type Step = fn(&Cx, &mut Vec<String>, Event) -> Result<Decision, Failure>;
+
+struct ClosureLoop(Step);
+
+impl Loop for ClosureLoop {
+    type Input = String;
+    type State = Vec<String>;
+    type Output = serde_json::Value;
+
+    fn name(&self) -> &'static str {
+        "closure"
+    }
+
+    fn init(&self, _: String) -> Result<Vec<String>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn transition(&self, cx: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
+        (self.0)(cx, state, event)
+    }
+}
+
+struct Counted {
+    offer: ToolOffer,
+    class: EffectClass,
+    ms: u64,
+    calls: Arc<AtomicU32>,
+}
+
+#[async_trait::async_trait]
+impl Tool for Counted {
+    fn offer(&self) -> &ToolOffer {
+        &self.offer
+    }
+
+    fn terms(&self) -> ToolTerms {
+        ToolTerms { class: self.class, timeout_ms: 3_600_000 }
+    }
+
+    async fn call(&self, args: &str, _: &CallContext) -> Result<String, ToolError> {
+        let n = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        tokio::time::sleep(Duration::from_millis(self.ms)).await;
+        Ok(format!("{}({args}) #{n}", self.offer.name))
+    }
+}
+
+/// Virtual time: tokio's paused clock.
+pub struct VirtualClock(tokio::time::Instant);
+
+impl Clock for VirtualClock {
+    fn now(&self) -> TimeMs {
+        TimeMs(1_000_000).after(self.0.elapsed().as_millis() as u64)
+    }
+}
+
+#[derive(Default)]
+pub struct CountedEntropy(AtomicU32);
+
+impl Entropy for CountedEntropy {
+    fn salt(&self) -> [u8; 32] {
+        let n = self.0.fetch_add(1, Ordering::SeqCst);
+        loopd_kernel::Digest::sha256(&[&n.to_be_bytes()]).0
+    }
+}
+
+pub struct World {
+    program: Program,
+    store: Arc<MemoryStore>,
+    counters: BTreeMap<String, Arc<AtomicU32>>,
+    limits: Limits,
+    clock: Arc<VirtualClock>,
+    entropy: Arc<CountedEntropy>,
+    runtime: OnceLock<Runtime>,
+    run: Cell<Option<RunId>>,
+}
+
+impl World {
+    pub fn new(step: Step) -> Self {
+        Self {
+            program: Program::new(erase(ClosureLoop(step), Vec::new())),
+            store: Arc::new(MemoryStore::new()),
+            counters: BTreeMap::new(),
+            limits: Limits::default(),
+            clock: Arc::new(VirtualClock(tokio::time::Instant::now())),
+            entropy: Arc::default(),
+            runtime: OnceLock::new(),
+            run: Cell::new(None),
+        }
+    }
+
+    pub fn tool(self, name: &str, class: EffectClass) -> Self {
+        self.tool_taking(name, class, 0)
+    }
+
+    pub fn tool_taking(mut self, name: &str, class: EffectClass, ms: u64) -> Self {
+        let calls = Arc::new(AtomicU32::new(0));
+        self.counters.insert(name.into(), calls.clone());
+        let offer = ToolOffer { name: name.into(), description: String::new(), parameters: "{}".into() };
+        self.program = self.program.tool(Arc::new(Counted { offer, class, ms, calls }));
+        self
+    }
+
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    pub fn calls(&self, tool: &str) -> u32 {
+        self.counters[tool].load(Ordering::SeqCst)
+    }
+
+    async fn runtime(&self, config: Config) -> Runtime {
+        if let Some(runtime) = self.runtime.get() {
+            return runtime.clone();
+        }
+        let programs = Arc::new(FixedPrograms::new([Arc::new(self.program.clone())]));
+        let store: Arc<dyn Store> = self.store.clone();
+        let builder = Runtime::builder(store, programs).config(config);
+        let runtime = builder.world(self.clock.clone(), self.entropy.clone()).start().await.unwrap();
+        self.runtime.get_or_init(|| runtime).clone()
+    }
+
+    pub async fn start(&self) -> Driven {
+        let config = Config { claims: false, ..Config::default() };
+        let runtime = self.runtime(config).await;
+        let admission =
+            Admission { tenant: "default".into(), input: "\"in\"".into(), limits: self.limits, key: None };
+        let started = runtime.start(&Arc::new(self.program.clone()), admission).await.unwrap();
+        let Started::New(driven) = started else { panic!("{started:?}") };
+        self.run.set(Some(driven.run));
+        driven
+    }
+
+    pub async fn run(&self) -> RunEnd {
+        self.start().await.wait().await
+    }
+
+    pub async fn resume(&self) -> RunEnd {
+        let runtime = self.runtime(Config { claims: false, ..Config::default() }).await;
+        runtime.resume(self.run.get().unwrap()).await.unwrap().wait().await
+    }
+
+    pub async fn tell(&self, key: &str, body: InboxBody) {
+        self.runtime.get().unwrap().tell(self.run.get().unwrap(), key, body).await.unwrap();
+    }
+
+    pub async fn shutdown(&self) {
+        self.runtime.get().unwrap().shutdown().await;
+    }
+
+    pub async fn restart(mut self, config: Config) -> Self {
+        self.runtime = OnceLock::new();
+        self.runtime(Config { claims: false, ..config }).await;
+        self
+    }
+
+    pub async fn journal(&self) -> String {
+        let entries = self.store.entries(self.run.get().unwrap(), Seq(0), 1000).await.unwrap();
+        entries.iter().fold(String::new(), |mut out, entry| {
+            writeln!(out, "{} {}", entry.seq, entry.kind).unwrap();
+            out
+        })
+    }
+}
+
+pub fn show_end(end: &RunEnd) -> String {
+    match end {
+        RunEnd::Ended(outcome) => {
+            let mut json: serde_json::Value = serde_json::to_value(outcome).unwrap();
+            json.as_object_mut().unwrap().remove("outcome");
+            format!("Ended {} {json}", outcome.name())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+thread_local! {
+    static PANICS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the Loop of the calling test shall panic; tests run one thread each.
+pub fn panics() -> bool {
+    PANICS.get()
+}
+
+pub fn set_panics(on: bool) {
+    PANICS.set(on);
+}
