@@ -1,13 +1,17 @@
 //! A world for tests: an in-memory store, virtual time, counted tools, a Loop made of a closure.
+#![allow(dead_code, reason = "each test binary uses its part of the world")]
+
+pub mod dying;
 
 use loopd_kernel::budget::Limits;
 use loopd_kernel::machine::{Admission, ToolTerms};
-use loopd_kernel::model::ToolOffer;
+use loopd_kernel::model::{Message, ToolOffer};
 use loopd_kernel::{Cx, Decision, EffectClass, Event, Failure, Loop, RunId, Seq, TimeMs, erase};
 use loopd_runtime::{
     CallContext, Clock, Config, Driven, Entropy, FixedPrograms, Program, RunEnd, Runtime, Started, Tool, ToolError,
 };
 use loopd_store::{InboxBody, MemoryStore, Store};
+use dying::{Death, Dying};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -61,6 +65,31 @@ impl Tool for Counted {
     }
 }
 
+struct Scripted(Arc<AtomicU32>);
+
+#[async_trait::async_trait]
+impl loopd_runtime::Model for Scripted {
+    fn terms(&self) -> loopd_kernel::machine::ModelTerms {
+        loopd_kernel::machine::ModelTerms {
+            price: Some(loopd_kernel::units::Price { input: 1_000_000, output: 1_000_000, ..Default::default() }),
+            timeout_ms: 60_000,
+            max_attempts: 3,
+        }
+    }
+
+    async fn call(
+        &self,
+        request: loopd_runtime::ModelRequest,
+        _: CallContext,
+    ) -> Result<loopd_runtime::ModelAnswer, loopd_runtime::ModelError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let said = request.messages.iter().filter(|m| matches!(***m, Message::Assistant { .. })).count();
+        let usage = loopd_kernel::Usage { input: 10, output: 5, ..Default::default() };
+        let reply = loopd_kernel::model::ModelReply::text(format!("turn {said}"));
+        Ok(loopd_runtime::ModelAnswer { reply, usage: Some(usage) })
+    }
+}
+
 /// Virtual time: tokio's paused clock.
 pub struct VirtualClock(tokio::time::Instant);
 
@@ -82,7 +111,8 @@ impl Entropy for CountedEntropy {
 
 pub struct World {
     program: Program,
-    store: Arc<MemoryStore>,
+    store: MemoryStore,
+    dying: Option<Arc<Dying>>,
     counters: BTreeMap<String, Arc<AtomicU32>>,
     limits: Limits,
     clock: Arc<VirtualClock>,
@@ -95,7 +125,8 @@ impl World {
     pub fn new(step: Step) -> Self {
         Self {
             program: Program::new(erase(ClosureLoop(step), Vec::new())),
-            store: Arc::new(MemoryStore::new()),
+            store: MemoryStore::new(),
+            dying: None,
             counters: BTreeMap::new(),
             limits: Limits::default(),
             clock: Arc::new(VirtualClock(tokio::time::Instant::now())),
@@ -131,21 +162,106 @@ impl World {
             return runtime.clone();
         }
         let programs = Arc::new(FixedPrograms::new([Arc::new(self.program.clone())]));
-        let store: Arc<dyn Store> = self.store.clone();
+        let store: Arc<dyn Store> = match &self.dying {
+            Some(dying) => dying.clone(),
+            None => Arc::new(self.store.clone()),
+        };
         let builder = Runtime::builder(store, programs).config(config);
         let runtime = builder.world(self.clock.clone(), self.entropy.clone()).start().await.unwrap();
         self.runtime.get_or_init(|| runtime).clone()
     }
 
+    /// The process of this world dies at its commit number `at`.
+    pub fn dying(mut self, at: u32, death: Death) -> Self {
+        self.dying = Some(Arc::new(Dying::new(self.store.clone(), at, death)));
+        self
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.dying.as_ref().is_some_and(|dying| dying.is_dead())
+    }
+
+    /// Adds a model that answers with the number of assistant messages it sees.
+    pub fn scripted_model(mut self, name: &str) -> Self {
+        let calls = Arc::new(AtomicU32::new(0));
+        self.counters.insert("model".into(), calls.clone());
+        self.program = self.program.model(name, Arc::new(Scripted(calls)));
+        self
+    }
+
+    pub fn all_calls(&self) -> String {
+        let calls = self.counters.iter().map(|(name, count)| format!("{name}={}", count.load(Ordering::SeqCst)));
+        calls.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Runs until it ends, waits, or its process dies.
+    pub async fn try_run(&self) -> Option<RunEnd> {
+        let driven = self.try_start().await?;
+        let mut end = driven.wait().await;
+        while let RunEnd::Suspended(waits) = &end {
+            if waits.questions.is_empty() {
+                tokio::time::advance(Duration::from_secs(3600)).await;
+            } else {
+                for open in &waits.questions {
+                    let end = loopd_kernel::question::QuestionEnd::Answered;
+                    let value = "true".to_owned();
+                    let body = InboxBody::Answer { question: open.id, end, actor: "ann".into(), value };
+                    let run = self.run.get().unwrap();
+                    self.runtime.get().unwrap().tell(run, format!("answer-{}", open.id), body).await.ok()?;
+                }
+            }
+            end = self.runtime.get().unwrap().resume(self.run.get().unwrap()).await.ok()?.wait().await;
+        }
+        Some(end)
+    }
+
+    /// Another process takes over once the dead one's lease has lapsed.
+    pub async fn take_over(mut self) -> Self {
+        self.dying = None;
+        tokio::time::advance(Duration::from_secs(60)).await;
+        self.restart(Config::default()).await
+    }
+
+    /// True when the store knows the Run; a process may die before its first commit.
+    pub async fn started(&self) -> bool {
+        let page = self.store.runs(loopd_store::RunFilter { limit: 10, ..Default::default() }).await.unwrap();
+        self.run.set(page.items.first().map(|row| row.run));
+        self.run.get().is_some()
+    }
+
+    /// The journal verifies and folds, and every Call has exactly one settlement.
+    pub async fn verify(&self) {
+        let Some(run) = self.run.get() else { return };
+        let row = self.store.run(run).await.unwrap().unwrap();
+        let definition = self.program.definition().clone();
+        let strict = loopd_kernel::replay::Strictness::Strict;
+        let mut replayer = loopd_kernel::replay::Replayer::new(run, Some(&*definition), strict);
+        let mut settled = BTreeMap::new();
+        for entry in self.store.entries(run, Seq(0), 10_000).await.unwrap() {
+            replayer.take(&entry).unwrap();
+            let record = loopd_kernel::record::Record::decode(entry.kind, &entry.record).unwrap();
+            if let loopd_kernel::record::Record::Settled(one) = record {
+                *settled.entry(one.call).or_insert(0) += 1;
+            }
+        }
+        replayer.verifier().finish(row.head, &row.hash).unwrap();
+        assert!(settled.values().all(|count| *count == 1), "{settled:?}");
+        assert!(replayer.projection().open.is_empty());
+    }
+
     pub async fn start(&self) -> Driven {
+        self.try_start().await.unwrap()
+    }
+
+    async fn try_start(&self) -> Option<Driven> {
         let config = Config { claims: false, ..Config::default() };
         let runtime = self.runtime(config).await;
         let admission =
             Admission { tenant: "default".into(), input: "\"in\"".into(), limits: self.limits, key: None };
-        let started = runtime.start(&Arc::new(self.program.clone()), admission).await.unwrap();
+        let started = runtime.start(&Arc::new(self.program.clone()), admission).await.ok()?;
         let Started::New(driven) = started else { panic!("{started:?}") };
         self.run.set(Some(driven.run));
-        driven
+        Some(driven)
     }
 
     pub async fn run(&self) -> RunEnd {
@@ -154,7 +270,11 @@ impl World {
 
     pub async fn resume(&self) -> RunEnd {
         let runtime = self.runtime(Config { claims: false, ..Config::default() }).await;
-        runtime.resume(self.run.get().unwrap()).await.unwrap().wait().await
+        let run = self.run.get().unwrap();
+        match runtime.ended(run).await.unwrap() {
+            Some(outcome) => RunEnd::Ended(outcome),
+            None => runtime.resume(run).await.unwrap().wait().await,
+        }
     }
 
     pub async fn tell(&self, key: &str, body: InboxBody) {
