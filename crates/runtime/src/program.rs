@@ -14,6 +14,7 @@ pub struct Program {
     definition: Arc<dyn ErasedLoop>,
     models: BTreeMap<String, Arc<dyn Model>>,
     tools: BTreeMap<String, Arc<dyn Tool>>,
+    origin: Option<String>,
 }
 
 impl fmt::Debug for Program {
@@ -30,7 +31,7 @@ impl Program {
     /// A Program without models and tools.
     #[must_use]
     pub fn new(definition: Arc<dyn ErasedLoop>) -> Self {
-        Self { definition, models: BTreeMap::new(), tools: BTreeMap::new() }
+        Self { definition, models: BTreeMap::new(), tools: BTreeMap::new(), origin: None }
     }
 
     /// Adds a model under a name; a later one of the same name replaces it.
@@ -45,6 +46,17 @@ impl Program {
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.insert(tool.offer().name.clone(), tool);
         self
+    }
+
+    /// Notes where the definition was found: the path of a manifest.
+    #[must_use]
+    pub fn origin(mut self, path: impl Into<String>) -> Self {
+        self.origin = Some(path.into());
+        self
+    }
+
+    pub(crate) fn found_at(&self) -> Option<&str> {
+        self.origin.as_deref()
     }
 
     /// The Loop.

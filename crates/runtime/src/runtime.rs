@@ -217,7 +217,8 @@ impl Runtime {
         let (tenant, key) = (admission.tenant.clone(), admission.key.clone());
         let holder = self.holder(Epoch(1));
         let (projection, step) = self.admit(run, now, program, admission)?;
-        let row = driver::new_row(&projection, &tenant, key, &holder);
+        let mut row = driver::new_row(&projection, &tenant, key, &holder);
+        row.origin = program.found_at().map(Into::into);
         let mut batch = driver::batch(&projection, &step, loopd_kernel::Seq(0), &[], &holder, false);
         batch.expect = vec![Expect::RunAbsent(run)];
         batch.writes.insert(0, Write::CreateRun(Box::new(row)));

@@ -1,5 +1,6 @@
 //! What a store holds besides Entries.
 
+use crate::batch::Write;
 use loopd_kernel::budget::Limits;
 use loopd_kernel::question::{OpenQuestion, QuestionEnd};
 use loopd_kernel::{Digest, Epoch, MicroUsd, QuestionId, RunId, Seq, TimeMs};
@@ -61,6 +62,9 @@ pub struct RunRow {
     pub version: String,
     /// The digest of its definition's bytes, which are stored as a blob.
     pub definition: Digest,
+    /// Where this machine found the definition (the path of a manifest), so that a later worker here
+    /// resolves its relative paths alike. Local: part of no Journal and no fixture.
+    pub origin: Option<String>,
     /// Whether it moves.
     pub status: RunStatus,
     /// The last Seq.
@@ -85,6 +89,19 @@ pub struct RunRow {
     pub created_at: TimeMs,
     /// The time of the last Entry.
     pub updated_at: TimeMs,
+}
+
+impl RunRow {
+    /// Takes over what a [`Write::UpdateRun`] says; any other write changes nothing.
+    pub fn update(&mut self, write: &Write) {
+        let Write::UpdateRun { run: _, status, worker, wake_at, outcome, iteration, tokens, spent, updated_at } = write
+        else {
+            return;
+        };
+        (self.status, self.worker, self.wake_at) = (*status, *worker, *wake_at);
+        (self.iteration, self.tokens, self.spent) = (*iteration, *tokens, *spent);
+        (self.outcome, self.updated_at) = (outcome.clone(), *updated_at);
+    }
 }
 
 /// The folded Journal at a Seq: where recovery begins.
