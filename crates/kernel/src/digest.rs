@@ -1,5 +1,6 @@
 //! SHA-256 digests and their one textual form (base64url without padding, 43 characters).
 
+use crate::base64url;
 use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -8,8 +9,6 @@ use sha2::{Digest as _, Sha256};
 /// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Digest(pub [u8; 32]);
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 impl Digest {
     /// The digest of `parts`, each preceded by its length, so that no two lists of parts collide by
@@ -41,24 +40,8 @@ impl Digest {
     /// # Errors
     /// [`NotADigest`] when `text` is not 43 base64url characters of 32 bytes.
     pub fn parse(text: &str) -> Result<Self, NotADigest> {
-        let mut out = [0_u8; 32];
-        let (mut bits, mut count, mut at) = (0_u32, 0_u32, 0_usize);
-        if text.len() != 43 {
-            return Err(NotADigest);
-        }
-        for byte in text.bytes() {
-            let value = ALPHABET.iter().position(|a| *a == byte).ok_or(NotADigest)?;
-            bits = (bits << 6) | value as u32;
-            count += 6;
-            if count >= 8 {
-                count -= 8;
-                *out.get_mut(at).ok_or(NotADigest)? = (bits >> count) as u8;
-                bits &= (1 << count) - 1;
-                at += 1;
-            }
-        }
-        // The last character carries two unused bits; only zero is canonical.
-        if bits == 0 && at == 32 { Ok(Self(out)) } else { Err(NotADigest) }
+        let bytes = base64url::decode(text).ok_or(NotADigest)?;
+        bytes.try_into().map(Self).map_err(|_| NotADigest)
     }
 
     /// The first eight characters: enough to recognise a digest in a table.
@@ -72,19 +55,7 @@ impl Digest {
     /// The textual form.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = String::with_capacity(43);
-        let (mut bits, mut count) = (0_u32, 0_u32);
-        for byte in self.0 {
-            bits = (bits << 8) | u32::from(byte);
-            count += 8;
-            while count >= 6 {
-                count -= 6;
-                text.push(char::from(ALPHABET[(bits >> count) as usize & 63]));
-            }
-            bits &= (1 << count) - 1;
-        }
-        text.push(char::from(ALPHABET[(bits << (6 - count)) as usize & 63]));
-        text
+        base64url::encode(&self.0)
     }
 }
 

@@ -159,6 +159,39 @@ impl PayloadWriter {
     }
 }
 
+/// Bytes of a salt: as many as nobody can try.
+pub const SALT_LEN: usize = 16;
+
+/// Random bytes that lead a body, so that an erased body cannot be guessed from its digest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Salt(pub [u8; SALT_LEN]);
+
+impl Salt {
+    /// The salt that begins `random`.
+    #[must_use]
+    pub fn from_random(random: [u8; 32]) -> Self {
+        let mut salt = [0; SALT_LEN];
+        for (to, from) in salt.iter_mut().zip(random) {
+            *to = from;
+        }
+        Self(salt)
+    }
+}
+
+impl Serialize for Salt {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&crate::base64url::encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Salt {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = crate::base64url::decode(&text).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or_else(|| serde::de::Error::custom("expected a salt of 22 base64url characters"))
+    }
+}
+
 /// One fact of a Journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -172,8 +205,8 @@ pub struct Entry {
     pub format: u16,
     /// When; never earlier than the Entry before.
     pub at: TimeMs,
-    /// 32 random bytes that lead the body, so that an erased body cannot be guessed from its digest.
-    pub salt: [u8; 32],
+    /// Leads the body.
+    pub salt: Salt,
     /// The record: JSON text.
     pub record: String,
     /// The payload.
@@ -207,7 +240,7 @@ impl Entry {
     /// The digest of the body as first committed: salt, record, payload.
     #[must_use]
     pub fn body_digest(&self) -> Digest {
-        Digest::sha256(&[&self.salt, self.record.as_bytes(), &self.payload])
+        Digest::sha256(&[&self.salt.0, self.record.as_bytes(), &self.payload])
     }
 
     /// The hash that this Entry must carry after `previous`.
@@ -219,6 +252,6 @@ impl Entry {
     /// Bytes that a store keeps for record, payload and salt.
     #[must_use]
     pub fn body_len(&self) -> usize {
-        32 + self.record.len() + self.payload.len()
+        SALT_LEN + self.record.len() + self.payload.len()
     }
 }

@@ -23,6 +23,8 @@ pub enum Event {
         call: CallId,
         /// The complete reply.
         reply: ModelReply,
+        /// The budget left room for less output than the Loop asked for: a reply that was cut was cut by it.
+        clamped: bool,
     },
     /// A tool returned.
     ToolReturned(ToolReturned),

@@ -13,6 +13,7 @@
 extern crate alloc;
 
 pub mod action;
+pub mod base64url;
 pub mod budget;
 pub mod chain;
 pub mod definition;
@@ -38,7 +39,7 @@ pub use budget::{Ledger, Limits};
 pub use definition::{Cx, ErasedLoop, Loop, erase};
 pub use digest::Digest;
 pub use effect::{EffectClass, EffectKey};
-pub use entry::{Entry, Kind};
+pub use entry::{Entry, Kind, Salt};
 pub use event::Event;
 pub use failure::Failure;
 pub use ids::{CallId, Epoch, QuestionId, RunId, Seq};

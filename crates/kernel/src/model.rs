@@ -18,6 +18,7 @@ pub struct ModelCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constants: Option<ConstantsRef>,
     /// True: the request holds the Run's Transcript, and the reply joins it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub transcript: bool,
     /// Messages after the Transcript; they do not join it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -179,18 +179,19 @@ pub struct Intended {
     pub call: CallId,
     /// Its effect class.
     pub class: EffectClass,
-    /// The digest of the arguments, or of the model request.
-    pub args: Digest,
+    /// The digest of a model request. A tool's arguments stand in the decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Digest>,
     /// The epoch that may send.
     pub epoch: Epoch,
-    /// Not sent after this.
-    pub send_by: TimeMs,
-    /// Given up at this.
-    pub abort_by: TimeMs,
+    /// Not sent later than this many milliseconds after the Entry's time.
+    pub send_ms: u64,
+    /// Given up this many milliseconds after the Entry's time.
+    pub abort_ms: u64,
     /// Not sent before this: a recorded back-off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<TimeMs>,
-    /// The output bound of a model call after clamping to what is left.
+    /// The output bound of a model call, where what is left clamps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
     /// What it may consume.

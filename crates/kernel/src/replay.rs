@@ -4,12 +4,13 @@
 use crate::chain::{ChainError, Verifier};
 use crate::definition::ErasedLoop;
 use crate::digest::Digest;
-use crate::entry::Entry;
+use crate::entry::{Entry, Span};
 use crate::ids::Seq;
 use crate::machine::transition;
 use crate::projection::{FoldError, Projection, Target};
-use crate::record::{Decided, Intended, Record};
+use crate::record::{ActionRecord, Decided, Intended, Record};
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 /// How much has to agree.
@@ -55,6 +56,7 @@ impl fmt::Display for ReplayError {
         match self {
             Self::Chain(error) => write!(f, "{error}"),
             Self::Fold(error) => write!(f, "{error}"),
+            Self::Divergence(at) if at.what == "arguments" => write!(f, "entry {}: the arguments differ", at.seq),
             Self::Divergence(at) => write!(f, "entry {}: the {} differs", at.seq, at.what),
             Self::NoEvent { seq } => write!(f, "entry {seq}: the decision consumes an entry that is no event"),
         }
@@ -172,13 +174,11 @@ impl<'a> Replayer<'a> {
             let mut state = self.projection.state.clone();
             patch.apply(&mut state).map(|()| state).unwrap_or_default()
         };
-        if ours.record.actions != decided.actions {
-            let text = |record: &Decided| serde_json::to_string_pretty(&record.actions).unwrap_or_default();
-            return Err(divergence(entry.seq, "decision", text(decided), text(&ours.record)));
-        }
-        if ours.payload != entry.payload {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            return Err(divergence(entry.seq, "arguments", text(&entry.payload), text(&ours.payload)));
+        if ours.record.actions != decided.actions || ours.payload != entry.payload {
+            // The same Actions that say something else differ in their arguments.
+            let what = if shape(decided) == shape(&ours.record) { "arguments" } else { "decision" };
+            let (theirs, ours) = (told(decided, &entry.payload), told(&ours.record, &ours.payload));
+            return Err(divergence(entry.seq, what, theirs, ours));
         }
         let (theirs, ours) = (state(&decided.patch), state(&ours.record.patch));
         if theirs == ours { Ok(()) } else { Err(divergence(entry.seq, "state", theirs, ours)) }
@@ -186,41 +186,66 @@ impl<'a> Replayer<'a> {
 
     /// The recorded digest of what was sent must be that of what the projection would send.
     fn check_intended(&self, seq: Seq, intended: &Intended) -> Result<(), ReplayError> {
-        let Some(call) = self.projection.call(intended.call) else { return Ok(()) };
-        let (what, ours) = match &call.target {
-            Target::Tool { args, .. } => ("arguments", Digest::sha256(&[args.as_bytes()])),
-            Target::Model(model) => ("request", self.projection.request_digest(model)),
+        let call = self.projection.call(intended.call);
+        let (Some(recorded), Some(Target::Model(model))) = (intended.request, call.map(|call| &call.target)) else {
+            return Ok(());
         };
-        if ours == intended.args || self.strictness == Strictness::Structure {
+        let ours = self.projection.request_digest(model);
+        if ours == recorded || self.strictness == Strictness::Structure {
             return Ok(());
         }
-        Err(divergence(seq, what, intended.args.text(), ours.text()))
+        Err(divergence(seq, "request", recorded.text(), ours.text()))
     }
 }
 
-/// The Calls and endings of a decision without their texts.
+/// The Calls and endings of a decision without their texts, one a line.
 fn shape(decided: &Decided) -> String {
-    use crate::record::ActionRecord as A;
-    let mut out = String::new();
-    for action in &decided.actions {
-        let (name, detail) = match action {
-            A::Model { call, .. } => ("model", call.model.as_str()),
-            A::Tool { tool, .. } => ("tool", tool.as_str()),
-            A::Speak(_) => ("speak", ""),
-            A::Ask { .. } => ("ask", ""),
-            A::Wait { .. } => ("wait", ""),
-            A::Sleep { .. } => ("sleep", ""),
-            A::Note(_) => ("note", ""),
-            A::Label(key, _) => ("label", key.as_str()),
-            A::Finish(_) => ("finish", ""),
-            A::Fail(failure) => ("fail", failure.code.as_str()),
-        };
+    decided.actions.iter().fold(String::new(), |mut out, action| {
+        let (name, detail, _) = parts(action, &[]);
         out.push_str(name);
         out.push(' ');
         out.push_str(detail);
         out.push('\n');
+        out
+    })
+}
+
+/// A decision with its texts, one Action a line: what a person compares.
+fn told(decided: &Decided, payload: &[u8]) -> String {
+    decided.actions.iter().fold(String::new(), |mut out, action| {
+        let (name, detail, text) = parts(action, payload);
+        let parts = [name, detail, text.as_str()];
+        out.push_str(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "));
+        out.push('\n');
+        out
+    })
+}
+
+/// An Action's kind, what it names, and what it says.
+fn parts<'a>(action: &'a ActionRecord, payload: &[u8]) -> (&'static str, &'a str, String) {
+    let text = |span: &Span| String::from(span.text(payload).unwrap_or_default());
+    let json = |value: serde_json::Result<String>| value.unwrap_or_default();
+    match action {
+        ActionRecord::Model { id, call, messages } => {
+            let said = messages.as_ref().map(|span| alloc::format!(" {}", text(span))).unwrap_or_default();
+            ("model", &call.model, alloc::format!("{}{said} as {id}", json(serde_json::to_string(call))))
+        }
+        ActionRecord::Tool { id, tool, args, reply_to } => {
+            let reply_to = reply_to.as_ref().map(|name| alloc::format!(" for {name}")).unwrap_or_default();
+            ("tool", tool, alloc::format!("{} as {id}{reply_to}", text(args)))
+        }
+        ActionRecord::Speak(span) => ("speak", "", text(span)),
+        ActionRecord::Ask { ask, .. } => ("ask", "", json(serde_json::to_string(ask))),
+        ActionRecord::Wait { signals, timeout } => {
+            let most = timeout.map(|(_, ms)| alloc::format!(" {ms} ms")).unwrap_or_default();
+            ("wait", "", alloc::format!("{}{most}", signals.join(", ")))
+        }
+        ActionRecord::Sleep { ms, .. } => ("sleep", "", alloc::format!("{ms} ms")),
+        ActionRecord::Note(span) => ("note", "", text(span)),
+        ActionRecord::Label(key, value) => ("label", key, value.clone()),
+        ActionRecord::Finish(span) => ("finish", "", text(span)),
+        ActionRecord::Fail(failure) => ("fail", &failure.code, failure.message.clone()),
     }
-    out
 }
 
 fn divergence(seq: Seq, what: &'static str, recorded: String, replayed: String) -> ReplayError {

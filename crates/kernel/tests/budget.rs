@@ -47,7 +47,8 @@ proptest! {
             let Some(call) = open.get(pick % open.len().max(1)).map(|call| call.id) else { break };
             let reserve = bench.projection().call(call).unwrap().reserved();
             // Within the bound: never more input than was reserved, never more output than was allowed.
-            let allowed = bench.projection().call(call).unwrap().intent.as_ref().unwrap().max_output.unwrap();
+            let intent = bench.projection().call(call).unwrap().intent.clone().unwrap();
+            let allowed = intent.max_output.unwrap_or(20);
             let output = (*output).min(allowed);
             let usage = Usage { input: reserve.tokens - allowed, output, ..Usage::default() };
             let (settling, usage, cost) = landed(Some(usage));

@@ -11,7 +11,7 @@ use loopd_kernel::patch::StatePatch;
 use loopd_kernel::question::{Ask, QuestionEnd, Resolution};
 use loopd_kernel::record::*;
 use loopd_kernel::{CallId, Digest, EffectClass, Entry, Epoch, Kind, MicroUsd, Outcome, QuestionId, RunId, Seq};
-use loopd_kernel::{TimeMs, Usage};
+use loopd_kernel::{Salt, TimeMs, Usage};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -64,10 +64,10 @@ fn one_of_every_kind() -> Vec<Record> {
         Record::Intended(Intended {
             call: CallId(1),
             class: EffectClass::Billable,
-            args: digest,
+            request: Some(digest),
             epoch: Epoch(1),
-            send_by: TimeMs(10),
-            abort_by: TimeMs(20),
+            send_ms: 10,
+            abort_ms: 20,
             not_before: None,
             max_output: Some(64),
             reserve: Reservation { tokens: 100, micro_usd: MicroUsd(7) },
@@ -124,7 +124,7 @@ fn every_record_has_these_bytes_and_reads_back() {
         6 parked {"outcome":{"outcome":"budget_exceeded","breach":{"dimension":"tokens","limit":10,"used":9,"needed":2}}}
         7 reopened {"by":"ann","raise":{"tokens":20}}
         10 ended {"outcome":{"outcome":"completed","output":""},"totals":{"iterations":0,"model_calls":0,"tool_calls":0,"usage":{},"charged_tokens":0,"spent":0,"reserved_tokens":0,"reserved":0,"overshoot":0,"overshoot_tokens":0},"head":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
-        20 intended {"call":1,"class":"billable","args":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","epoch":1,"send_by":10,"abort_by":20,"max_output":64,"reserve":{"tokens":100,"micro_usd":7}}
+        20 intended {"call":1,"class":"billable","request":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","epoch":1,"send_ms":10,"abort_ms":20,"max_output":64,"reserve":{"tokens":100,"micro_usd":7}}
         21 attempted {"call":1,"n":1,"code":"model.rate_limited","message":[0,3],"usage":{},"cost":0,"retry_at":99}
         22 settled {"call":1,"as":"landed","usage":{"input":10,"output":5},"cost":3,"joins":"assistant"}
         25 resolved {"call":2,"by":"ann","resolution":{"call":"failed","evidence":"no booking"},"joins":{"tool":"t1"}}
@@ -164,7 +164,7 @@ fn journal(run: RunId, count: u64) -> Vec<Entry> {
                 kind: Kind::Signal,
                 format: FORMAT,
                 at: TimeMs(seq as i64),
-                salt: [seq as u8; 32],
+                salt: Salt([seq as u8; 16]),
                 record: r#"{"name":"go"}"#.into(),
                 payload: b"a\0b\xff".to_vec(),
                 hash: Digest::default(),
@@ -184,7 +184,7 @@ fn header_and_chain_have_these_bytes() {
     assert_eq!(&hex[72..], "0000000d00000004");
     expect![[r#"
         5OlolY70lyEx3_OZ8amUK4nkPmoDl9VnQWb2iXLq1ik
-        MA_Ig_Fx0xn9sj8401hHbDoRdv0P8LoB_xuOAaej5pQ
+        bA0zkCTszrDPY9KUfhFbA_UmEbNP3MVnWUyPLfdHrKc
     "#]].assert_eq(&format!("{}\n{}\n", chain::genesis(RunId([7; 16])), entries[1].hash.text()));
 }
 
@@ -203,7 +203,7 @@ fn verification_names_what_is_wrong_and_where() {
     check(|_| {}, Ok(()));
     check(|e| e[2].payload[0] = b'x', Err(ChainError::Mismatch { seq: Seq(3) }));
     check(|e| e[2].record = r#"{"name":"no"}"#.into(), Err(ChainError::Mismatch { seq: Seq(3) }));
-    check(|e| e[2].salt[0] ^= 1, Err(ChainError::Mismatch { seq: Seq(3) }));
+    check(|e| e[2].salt.0[0] ^= 1, Err(ChainError::Mismatch { seq: Seq(3) }));
     check(|e| e[2].at = TimeMs(9), Err(ChainError::Mismatch { seq: Seq(3) }));
     check(|e| e[2].kind = Kind::TimerFired, Err(ChainError::Mismatch { seq: Seq(3) }));
     check(|e| drop(e.remove(1)), Err(ChainError::Missing { expected: Seq(2), found: Seq(3) }));

@@ -1,1 +1,25 @@
-//! placeholder
+//! The embedded store: one SQLite file.
+//!
+//! [`SqliteStore::open_driver`] takes the exclusive right to drive the Runs in a file;
+//! [`SqliteStore::open_client`] reads beside a driver and adds inbox items.
+//!
+//! Reading order: `role` (who drives), `writer` (how Batches share a flush), `apply` (what a Batch does to
+//! rows), `claims`, `queries`. No decision lives in SQL: it appends, reads and claims.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod backup;
+mod claims;
+mod failure;
+mod poke;
+mod queries;
+mod reader;
+mod role;
+mod rows;
+mod schema;
+mod stats;
+mod store;
+mod writer;
+
+pub use stats::Stats;
+pub use store::SqliteStore;

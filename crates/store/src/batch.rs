@@ -1,5 +1,7 @@
 //! A Batch: what one decision expects and writes, all or nothing.
 
+use crate::error::{Expectation, StoreError};
+use crate::port::Hint;
 use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
 use loopd_kernel::{Digest, Entry, Epoch, MicroUsd, QuestionId, RunId, Seq, TimeMs};
 use std::sync::Arc;
@@ -63,8 +65,9 @@ pub enum Write {
         /// The bytes.
         bytes: Arc<[u8]>,
     },
-    /// Adds an inbox item. Its key must be new for the Run, the Run must exist, must not be sealed, and
-    /// its inbox must have room. The only write that a client handle may commit.
+    /// Adds an inbox item. The Run must exist, the key must be new for the Run, the Run must not be
+    /// sealed, and its inbox must have room; looked at in this order, so that whoever sends an item again
+    /// after an unclear answer hears that it had arrived. The only write that a client handle may commit.
     AddInbox(InboxItem),
     /// Takes an inbox item; its key stays known.
     TakeInbox {
@@ -73,9 +76,9 @@ pub enum Write {
         /// The item.
         id: i64,
     },
-    /// Lists an open Question.
+    /// Lists an open Question; in the place of one with the same identity, if there is one.
     OpenQuestion(Box<QuestionRow>),
-    /// Removes a Question that ended.
+    /// Removes a Question that ended, if it is listed.
     EndQuestion {
         /// The Run.
         run: RunId,
@@ -98,6 +101,49 @@ impl Batch {
     /// True when a client handle may commit it.
     #[must_use]
     pub fn is_client_batch(&self) -> bool {
-        self.expect.is_empty() && self.writes.iter().all(|write| matches!(write, Write::AddInbox(_)))
+        self.expect.is_empty()
+            && self
+                .writes
+                .iter()
+                .all(|write| matches!(write, Write::AddInbox(_)))
     }
+
+    /// What a store tells its listeners once the Batch is durable, each hint once.
+    #[must_use]
+    pub fn hints(&self) -> Vec<Hint> {
+        let mut hints = Vec::new();
+        for write in &self.writes {
+            let hint = match write {
+                Write::CreateRun(row) => Hint::Run(row.run),
+                Write::Append { run, .. } | Write::UpdateRun { run, .. } => Hint::Run(*run),
+                Write::AddInbox(item) => Hint::Inbox(item.run),
+                Write::PutSnapshot(_)
+                | Write::PutBlob { .. }
+                | Write::TakeInbox { .. }
+                | Write::OpenQuestion(_)
+                | Write::EndQuestion { .. } => continue,
+            };
+            if !hints.contains(&hint) {
+                hints.push(hint);
+            }
+        }
+        hints
+    }
+}
+
+/// The head and chain hash of `run` after `entries`, which are to follow `head` densely. For stores.
+///
+/// # Errors
+/// A conflict that names the first gap, or the Run that an Entry belongs to instead.
+pub fn head_after(run: RunId, head: (Seq, Digest), entries: &[Entry]) -> Result<(Seq, Digest), StoreError> {
+    entries.iter().try_fold(head, |(found, _), entry| {
+        if entry.run != run {
+            return Err(StoreError::Conflict(Expectation::Run(entry.run)));
+        }
+        if entry.seq != found.next() {
+            let expected = Seq(entry.seq.0.saturating_sub(1));
+            return Err(StoreError::Conflict(Expectation::Head { run, expected, found }));
+        }
+        Ok((entry.seq, entry.hash))
+    })
 }

@@ -35,7 +35,8 @@ pub struct Claim {
 pub struct Claimed {
     /// The row after the claim: epoch raised by one, worker set, status `Running` unless it is parked.
     pub row: RunRow,
-    /// True when it was running under a worker that is gone: open Calls have to be recovered.
+    /// True when it was running under a worker that is gone (or under an earlier claim of this worker):
+    /// open Calls have to be recovered.
     pub crashed: bool,
 }
 
@@ -61,6 +62,22 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// The cursor for the next page, when there is one.
     pub next: Option<RunId>,
+}
+
+impl Page<RunRow> {
+    /// The page of at most `limit` Runs, from the first `limit + 1` of them: the last one only says that
+    /// there is another page.
+    #[must_use]
+    pub fn of_rows(mut rows: Vec<RunRow>, limit: usize) -> Self {
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = if more {
+            rows.last().map(|row| row.run)
+        } else {
+            None
+        };
+        Self { items: rows, next }
+    }
 }
 
 /// Something may have changed. A hint may be lost or repeated: the rows are the truth.
@@ -95,7 +112,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Takes over Runs that are due: running under a worker whose lease lapsed, suspended with an inbox
     /// item or a timer due, or parked with an inbox item that moves it. A crash after the claim is
-    /// repaired by the next claim once this worker's lease has lapsed.
+    /// repaired by the next claim once this worker's lease has lapsed. A worker that never announced
+    /// itself by a heartbeat counts as lapsed. Longest untouched Runs come first, so that a small limit
+    /// starves nobody.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -149,7 +168,8 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError`].
     async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// The earliest `wake_at` of all Runs that no worker drives.
+    /// The earliest `wake_at` of all suspended Runs that no worker drives: those that a claim at that
+    /// moment would take.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -3,7 +3,6 @@
 use super::input::is_model;
 use super::{MachineError, Work};
 use crate::budget::{Breach, Reservation};
-use crate::digest::Digest;
 use crate::effect::EffectClass;
 use crate::model::ModelCall;
 use crate::outcome::Outcome;
@@ -49,12 +48,11 @@ impl Work<'_, '_, '_> {
             return Ruling::Breach(breach);
         }
         match &call.target {
-            Target::Tool { tool, args, .. } => {
+            Target::Tool { tool, .. } => {
                 let Some(terms) = self.env.catalog.tool(tool) else {
                     return Ruling::Settle("tool.unknown", alloc::format!("there is no tool named `{tool}`"));
                 };
-                let args = Digest::sha256(&[args.as_bytes()]);
-                Ruling::Intend(self.intent(call, terms.class, args, terms.timeout_ms))
+                Ruling::Intend(self.intent(call, terms.class, terms.timeout_ms))
             }
             Target::Model(model) => self.rule_model(call, model),
         }
@@ -82,10 +80,10 @@ impl Work<'_, '_, '_> {
         if let Some(breach) = ledger.breach(limits, &reserve) {
             return Ruling::Breach(breach);
         }
-        let args = self.projection.request_digest(model);
-        let mut intended = self.intent(call, EffectClass::Billable, args, terms.timeout_ms);
+        let mut intended = self.intent(call, EffectClass::Billable, terms.timeout_ms);
+        intended.request = Some(self.projection.request_digest(model));
         intended.reserve = reserve;
-        intended.max_output = Some(output.max(1));
+        intended.max_output = Some(output.max(1)).filter(|clamped| *clamped != wanted);
         Ruling::Intend(intended)
     }
 
@@ -99,7 +97,7 @@ impl Work<'_, '_, '_> {
         bytes.div_ceil(BYTES_PER_TOKEN).saturating_add(messages * TOKENS_PER_MESSAGE)
     }
 
-    fn intent(&self, call: &Call, class: EffectClass, args: Digest, timeout_ms: u64) -> Intended {
+    fn intent(&self, call: &Call, class: EffectClass, timeout_ms: u64) -> Intended {
         let now = self.env.now.max(self.projection.head.at);
         let start = call.not_before.map_or(now, |at| at.max(now));
         let mut abort_by = start.after(timeout_ms);
@@ -109,10 +107,10 @@ impl Work<'_, '_, '_> {
         Intended {
             call: call.id,
             class,
-            args,
+            request: None,
             epoch: self.env.epoch,
-            send_by: start.after(self.env.dispatch_window_ms),
-            abort_by,
+            send_ms: start.after(self.env.dispatch_window_ms).since(now),
+            abort_ms: abort_by.since(now),
             not_before: call.not_before.filter(|at| *at > now),
             max_output: None,
             reserve: Reservation::default(),

@@ -8,7 +8,7 @@ mod input;
 use crate::definition::ErasedLoop;
 use crate::digest::Digest;
 use crate::effect::{EffectClass, EffectKey};
-use crate::entry::{Entry, FORMAT};
+use crate::entry::{Entry, FORMAT, Salt};
 use crate::failure::Failure;
 use crate::ids::{CallId, Epoch, QuestionId, RunId, Seq, TimerId};
 use crate::model::Constants;
@@ -296,7 +296,7 @@ impl Work<'_, '_, '_> {
             kind: record.kind(),
             format: FORMAT,
             at: self.env.now.max(head.at),
-            salt: (self.env.salt)(),
+            salt: Salt::from_random((self.env.salt)()),
             record: record.encode().map_err(MachineError::Record)?,
             payload,
             hash: Digest::default(),

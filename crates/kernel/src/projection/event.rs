@@ -62,9 +62,11 @@ impl Projection {
         let failure = || Failure::new(settled.code.clone().unwrap_or_else(|| "call.failed".into()), body);
         Ok(match settled.how {
             Settlement::Landed => Some(match &call.target {
-                Target::Model(_) => {
+                Target::Model(model) => {
                     let reply = serde_json::from_str(body).map_err(|_| FoldProblem::BadPayload)?;
-                    Event::ModelReplied { call: id, reply }
+                    let max_output = call.intent.as_ref().and_then(|intent| intent.max_output);
+                    let clamped = max_output.is_some_and(|max| max < model.max_output_tokens);
+                    Event::ModelReplied { call: id, reply, clamped }
                 }
                 Target::Tool { tool, .. } => {
                     Event::ToolReturned(ToolReturned { call: id, tool: tool.clone(), output: body.into() })

@@ -79,7 +79,7 @@ impl Projection {
                 Ok(())
             }
             Record::Ended(ended) => self.ended(entry, ended.outcome.clone()),
-            Record::Intended(intended) => self.intended(entry.seq, intended),
+            Record::Intended(intended) => self.intended(entry, intended),
             Record::Attempted(attempted) => {
                 let mut call = take(&mut self.open, attempted.call)?;
                 self.ledger.spend(&call.reserved(), attempted.usage.as_ref(), attempted.cost);
@@ -242,18 +242,18 @@ impl Projection {
         Ok(())
     }
 
-    fn intended(&mut self, seq: Seq, intended: &Intended) -> Folded {
+    fn intended(&mut self, entry: &Entry, intended: &Intended) -> Folded {
         let mut call = take(&mut self.wanted, intended.call)?;
         self.epoch = intended.epoch;
         self.ledger.reserve(&intended.reserve);
         call.not_before = intended.not_before;
         call.intent = Some(Intent {
-            seq,
+            seq: entry.seq,
             class: intended.class,
-            args: intended.args,
+            request: intended.request,
             epoch: intended.epoch,
-            send_by: intended.send_by,
-            abort_by: intended.abort_by,
+            send_by: entry.at.after(intended.send_ms),
+            abort_by: entry.at.after(intended.abort_ms),
             max_output: intended.max_output,
             reserve: intended.reserve,
         });

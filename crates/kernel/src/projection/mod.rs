@@ -98,7 +98,7 @@ impl Call {
     pub fn effect_key(&self, run: RunId) -> EffectKey {
         let args = match &self.target {
             Target::Tool { args, .. } => Digest::sha256(&[args.as_bytes()]),
-            Target::Model(_) => self.intent.as_ref().map_or_else(Digest::default, |intent| intent.args),
+            Target::Model(_) => self.intent.as_ref().and_then(|intent| intent.request).unwrap_or_default(),
         };
         EffectKey::derive(run, self.decided, self.ordinal, self.target.name(), &args)
     }
@@ -117,15 +117,15 @@ pub struct Intent {
     pub seq: Seq,
     /// The effect class.
     pub class: EffectClass,
-    /// The digest of the arguments or of the request.
-    pub args: Digest,
+    /// The digest of a model request.
+    pub request: Option<Digest>,
     /// Who may send.
     pub epoch: Epoch,
     /// Not sent after this.
     pub send_by: TimeMs,
     /// Given up at this.
     pub abort_by: TimeMs,
-    /// The clamped output bound of a model call.
+    /// The output bound of a model call, where what is left clamps it.
     pub max_output: Option<u64>,
     /// What it may consume.
     pub reserve: Reservation,

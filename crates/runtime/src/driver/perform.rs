@@ -154,7 +154,7 @@ async fn call_tool(call: CallId, tool: &dyn Tool, args: &str, context: &CallCont
         Ok(output) => Settling::Landed(output),
         Err(error) => Settling::Failed(error.failure, error.disposition),
     };
-    settle(call, settling, None, Some(MicroUsd(0)))
+    settle(call, settling, None, None)
 }
 
 pub fn settle(call: CallId, settling: Settling, usage: Option<Usage>, cost: Option<MicroUsd>) -> Input {

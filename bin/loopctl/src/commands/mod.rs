@@ -1,0 +1,119 @@
+//! What the commands do: one file each.
+
+mod agent;
+mod answer;
+mod ask;
+mod cancel;
+mod diff;
+mod doctor;
+mod list;
+mod record;
+mod replay;
+mod resume;
+mod scan;
+mod show;
+mod start;
+mod store;
+mod verify;
+mod watch;
+mod why;
+
+use crate::cli::{AgentCommand, AskCommand, Command, FixtureCommand, RunArgs, RunCommand, StoreCommand};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::output::{self, Format};
+use crate::problem::{Code, Problem};
+
+/// Does what was asked.
+///
+/// # Errors
+/// [`Problem`]: what, why and how to fix.
+pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
+    match command {
+        Command::Run(args) => run_command(args, context).await,
+        Command::Ask(AskCommand::List { run, format }) => ask::list(context, run.as_deref(), format.format).await,
+        Command::Ask(AskCommand::Answer(args)) => answer::answer(context, args).await,
+        Command::Record(args) => record::record(context, args).await,
+        Command::Verify(args) => verify::verify(context, args).await,
+        Command::Replay(args) => replay::replay(context, &args),
+        Command::Diff(args) => diff::diff(context, args).await,
+        Command::Show(args) => show::fixture(context, &args),
+        Command::Fixture(FixtureCommand::Scan { files, format }) => scan::scan(&files, format.format),
+        Command::Store(StoreCommand::Verify(format)) => verify::store(context, format.format).await,
+        Command::Store(StoreCommand::Backup { to }) => store::backup(context, &to).await,
+        Command::Agent(AgentCommand::Check { file, format }) => agent::check(context, &file, format.format),
+        Command::Agent(AgentCommand::Schema) => agent::schema(),
+        Command::Doctor(format) => doctor::doctor(context, format.format).await,
+        Command::Completions { shell } => completions(shell),
+    }
+}
+
+/// How errors of this command are to be written.
+pub fn format(command: &Command) -> Format {
+    let args = match command {
+        Command::Run(RunArgs { command: Some(command), .. }) => match command {
+            RunCommand::Start(args) => args.format,
+            RunCommand::List(args) => args.format,
+            RunCommand::Show(args) => args.format,
+            RunCommand::Watch(args) => args.format,
+            RunCommand::Why(args) => args.format,
+            RunCommand::Resume(args) => args.format,
+            RunCommand::Cancel(args) => args.format,
+        },
+        Command::Run(RunArgs { start: Some(args), .. }) => args.format,
+        Command::Ask(AskCommand::List { format, .. })
+        | Command::Fixture(FixtureCommand::Scan { format, .. })
+        | Command::Store(StoreCommand::Verify(format))
+        | Command::Agent(AgentCommand::Check { format, .. })
+        | Command::Doctor(format) => *format,
+        Command::Verify(args) => args.format,
+        Command::Replay(args) => args.format,
+        Command::Diff(args) => args.format,
+        Command::Show(args) => args.format,
+        Command::Run(_)
+        | Command::Ask(AskCommand::Answer(_))
+        | Command::Record(_)
+        | Command::Store(StoreCommand::Backup { .. })
+        | Command::Agent(AgentCommand::Schema)
+        | Command::Completions { .. } => return Format::Table,
+    };
+    args.format
+}
+
+async fn run_command(args: RunArgs, context: &Context) -> Result<Exit, Problem> {
+    match args.command {
+        Some(RunCommand::Start(args)) => start::start(context, args).await,
+        Some(RunCommand::List(args)) => list::list(context, args).await,
+        Some(RunCommand::Show(args)) => show::run(context, args).await,
+        Some(RunCommand::Watch(args)) => watch::watch(context, args).await,
+        Some(RunCommand::Why(args)) => why::why(context, args).await,
+        Some(RunCommand::Resume(args)) => resume::resume(context, args).await,
+        Some(RunCommand::Cancel(args)) => cancel::cancel(context, args).await,
+        None => match args.start {
+            Some(args) if is_file(&args.file.to_string_lossy()) => start::start(context, args).await,
+            Some(args) => Err(no_command(&args.file.to_string_lossy())),
+            None => Err(Problem::new(Code::Usage, "`loopctl run` needs a command or a manifest")
+                .fix("loopctl run agent.yaml \"a question\"  or  loopctl run --help")),
+        },
+    }
+}
+
+/// A word that is meant as a file holds a `/` or a `.`; anything else was meant as a command.
+fn is_file(word: &str) -> bool {
+    word.contains(['/', '.'])
+}
+
+fn no_command(word: &str) -> Problem {
+    let word = loopd_fixture::excerpt::line(word, 60);
+    let problem = Problem::new(Code::Usage, format!("`{word}` is no command of `loopctl run`"))
+        .why("a manifest is told from a command by a `/` or a `.` in its name");
+    problem.fix(format!("loopctl run --help  lists the commands;  loopctl run ./{word}  starts a manifest of that name"))
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<Exit, Problem> {
+    let mut script = Vec::new();
+    let mut command = <crate::cli::Cli as clap::CommandFactory>::command();
+    clap_complete::generate(shell, &mut command, "loopctl", &mut script);
+    output::bytes(&script)?;
+    Ok(Exit::Completed)
+}

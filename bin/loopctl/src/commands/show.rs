@@ -1,0 +1,135 @@
+//! `run show` and `show FILE`: what a Run did, as people read it.
+
+use crate::cli::{RunShowArgs, ShowArgs};
+use crate::context::Context;
+use crate::drive::{describe_question, way_on, width};
+use crate::exit::Exit;
+use crate::files;
+use crate::find;
+use crate::journal::{self, Chain, Reading};
+use crate::layout;
+use crate::output::{self, Format};
+use crate::problem::Problem;
+use crate::steps::{self, Style};
+use crate::words;
+use loopd_fixture::excerpt;
+use loopd_fixture::trajectory::{StepKind, Trajectory};
+use loopd_kernel::outcome::Finality;
+use loopd_kernel::projection::Status;
+use loopd_kernel::question::OpenQuestion;
+use loopd_kernel::Outcome;
+use serde::Serialize;
+
+/// What programs read.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    trajectory: &'a Trajectory,
+    questions: &'a [OpenQuestion],
+    chain: &'a Chain,
+}
+
+/// Shows a Run of the store.
+pub async fn run(context: &Context, args: RunShowArgs) -> Result<Exit, Problem> {
+    let store = context.place.client()?;
+    let row = find::run(&*store, &args.run).await?;
+    let reading = journal::read(&*store, &row).await?;
+    write(context, &reading, args.full, args.format.format)?;
+    if args.format.format == Format::Table {
+        say_what_next(context, &reading);
+    }
+    reading.whole()?;
+    Ok(Exit::Completed)
+}
+
+/// Shows a Fixture.
+pub fn fixture(context: &Context, args: &ShowArgs) -> Result<Exit, Problem> {
+    let fixture = files::fixture(&args.file)?;
+    let reading = files::reading(&fixture);
+    write(context, &reading, args.full, args.format.format)?;
+    reading.whole()?;
+    Ok(Exit::Completed)
+}
+
+fn write(context: &Context, reading: &Reading, full: bool, format: Format) -> Result<(), Problem> {
+    let Reading { trajectory, questions, chain, .. } = reading;
+    match format {
+        Format::Json => output::json(format, &Shown { trajectory, questions, chain })?,
+        Format::Jsonl => output::json_list(format, &trajectory.steps)?,
+        Format::Name => output::line(&trajectory.run.to_string())?,
+        Format::Table => {
+            let style = Style { paint: context.paint, width: width(), full };
+            output::line(&head(&style, reading))?;
+            for ((at, step), question) in trajectory.steps.iter().enumerate().zip(steps::questions(&trajectory.steps)) {
+                // What the Loop finished with is the outcome, which comes last and whole.
+                if step.kind != StepKind::Finish {
+                    output::line(&style.step(at + 1, step, question))?;
+                }
+            }
+            output::line(&end(&style, trajectory))?;
+        }
+    }
+    Ok(())
+}
+
+fn head(style: &Style, reading: &Reading) -> String {
+    let Reading { trajectory, chain, .. } = reading;
+    let paint = style.paint;
+    let label = |name: &str| paint.dim(format!("{name:<8}"));
+    let asked = serde_json::from_str::<String>(&trajectory.input).unwrap_or_else(|_| trajectory.input.clone());
+    let asked = excerpt::line(&asked, if style.full { usize::MAX } else { style.width.saturating_sub(10) });
+    let ledger = &trajectory.ledger;
+    let mut spent = format!(
+        "{} · {}",
+        words::plural(ledger.iterations, "iteration", "iterations"),
+        words::spending(ledger.tokens(), ledger.spent)
+    );
+    if ledger.charged_tokens > 0 {
+        spent.push_str(&format!(" ({} of them charged unseen)", words::count(ledger.charged_tokens)));
+    }
+    let limits = paint.dim(format!("limits: {}", words::limits(&trajectory.limits)));
+    let chain = match &reading.broken {
+        None => format!("verified, {}, head {}", words::plural(chain.entries, "entry", "entries"), chain.head.short()),
+        Some(why) => paint.bad(format!("broken: {why}")),
+    };
+    let agent = excerpt::line(&format!("{} {}", trajectory.loop_name, trajectory.version), 80);
+    let lines = [
+        format!("{}  {agent}", paint.bold(trajectory.run)),
+        format!("  {}{asked}", label("asked")),
+        format!("  {}{}, {}", label("started"), words::moment(trajectory.started_at), took(trajectory)),
+        format!("  {}{spent}   {limits}", label("spent")),
+        format!("  {}{chain}", label("chain")),
+    ];
+    lines.join("\n") + "\n"
+}
+
+fn took(trajectory: &Trajectory) -> String {
+    let time = words::duration(trajectory.duration_ms());
+    if trajectory.status == Status::Open { format!("{time} so far") } else { format!("took {time}") }
+}
+
+fn end(style: &Style, trajectory: &Trajectory) -> String {
+    let paint = style.paint;
+    match &trajectory.status {
+        Status::Open => format!("\n{} it has not ended", paint.wait("open")),
+        Status::Ended(Outcome::Completed { output }) => {
+            let text = serde_json::from_str::<String>(output).unwrap_or_else(|_| layout::json(output));
+            let lines: Vec<String> = excerpt::lines(&text).lines().map(|line| format!("  {line}")).collect();
+            format!("\n{}\n{}", paint.good("completed"), lines.join("\n"))
+        }
+        Status::Ended(outcome) => format!("\n{}", paint.bad(words::outcome(outcome))),
+        Status::Parked(outcome) => format!("\n{}", paint.wait(words::outcome(outcome))),
+    }
+}
+
+fn say_what_next(context: &Context, reading: &Reading) {
+    let trajectory = &reading.trajectory;
+    for question in &reading.questions {
+        output::note(&describe_question(context, context.paint_err, trajectory.run, question));
+    }
+    if let Status::Parked(outcome) = &trajectory.status
+        && let Some(command) = way_on(trajectory.run, outcome, Finality::Parked)
+    {
+        output::note(&format!("go on with  {}", context.place.command(&command)));
+    }
+}

@@ -1,0 +1,110 @@
+//! The store on disk: where it is, who may open it how, and who drives it.
+
+use crate::cli::DEFAULT_STORE;
+use crate::problem::{Code, Problem};
+use loopd_store_sqlite::SqliteStore;
+use std::fs::{DirBuilder, File, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the store is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    path: PathBuf,
+    /// What has to be added to a command so that it finds the same store.
+    option: String,
+}
+
+impl Place {
+    /// Reads `PATH` or `sqlite://PATH`.
+    ///
+    /// # Errors
+    /// A [`Problem`] for any other scheme.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let path = match text.split_once("://") {
+            Some(("sqlite", path)) => path,
+            Some((scheme, _)) => {
+                return Err(Problem::new(Code::Usage, format!("there is no store of kind `{scheme}`"))
+                    .fix("write --store PATH or --store sqlite://PATH"));
+            }
+            None => text,
+        };
+        if path.is_empty() {
+            return Err(Problem::new(Code::Usage, "the path of the store is empty"));
+        }
+        let from_env = std::env::var_os("LOOPD_STORE").is_some_and(|value| value == text);
+        let option = if text == DEFAULT_STORE || from_env { String::new() } else { format!(" --store {}", shell(text)) };
+        Ok(Self { path: path.into(), option })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A command of this program for this store, ready to be copied.
+    pub fn command(&self, words: &str) -> String {
+        format!("loopctl {words}{}", self.option)
+    }
+
+    /// Opens it to drive its Runs; file and folder are made when missing, for their maker's eyes only.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn driver(&self) -> Result<Arc<SqliteStore>, Problem> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|error| {
+                Problem::new(Code::StoreUnavailable, format!("{}: {error}", folder.display()))
+                    .fix("choose a folder that may be written with --store")
+            })?;
+        }
+        Ok(Arc::new(SqliteStore::open_driver(&self.path)?))
+    }
+
+    /// Opens it to read and to add inbox items, beside whoever drives it.
+    ///
+    /// # Errors
+    /// [`Problem`], also when there is no store yet.
+    pub fn client(&self) -> Result<Arc<SqliteStore>, Problem> {
+        if !self.path.exists() {
+            return Err(Problem::new(Code::StoreMissing, format!("there is no store at {}", self.path.display()))
+                .fix("start a run, which makes one, or name another with --store"));
+        }
+        Ok(Arc::new(SqliteStore::open_client(&self.path)?))
+    }
+
+    /// Whether a living process drives the store. It asks the lock only, so that looking takes nothing away from a
+    /// driver that is merely slow.
+    pub fn is_driven(&self) -> bool {
+        let mut lock = self.path.clone().into_os_string();
+        lock.push(".lock");
+        match File::open(lock) {
+            Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
+            Err(_) => false,
+        }
+    }
+}
+
+/// A word as a shell takes it.
+pub fn shell(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@,+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_named_by_path_or_url() {
+        let place = Place::parse("sqlite://some dir/x.db").expect("reads");
+        assert_eq!(place.path(), Path::new("some dir/x.db"));
+        assert_eq!(place.command("run list"), "loopctl run list --store 'sqlite://some dir/x.db'");
+        assert_eq!(Place::parse(DEFAULT_STORE).expect("reads").command("doctor"), "loopctl doctor");
+        assert!(Place::parse("postgres://x").is_err());
+        assert!(Place::parse("sqlite://").is_err());
+    }
+}

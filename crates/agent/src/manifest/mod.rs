@@ -1,0 +1,188 @@
+//! `kind: Agent` manifests: an Agent as data.
+//!
+//! [`Manifest::parse`] reads YAML and reports what is wrong by file, line and what was expected.
+//! [`json_schema`] is the published schema; `docs/agents.md` is the guide.
+
+mod check;
+mod locate;
+mod model;
+mod parse;
+mod scalar;
+mod tool;
+
+pub use model::{Model, Price, Provider};
+pub use parse::ManifestError;
+pub use scalar::{Dollars, Duration, JsonText, Temperature};
+pub use tool::{FileTool, NotLoosened, ToolClass, ToolSource};
+
+use loopd_kernel::Limits;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An Agent: its model, instructions, tools and limits.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "loopd agent manifest")]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "an agent manifest: a mapping with apiVersion, kind, metadata and spec"
+)]
+pub struct Manifest {
+    /// The version of this format.
+    pub api_version: ApiVersion,
+    /// What the manifest describes.
+    pub kind: Kind,
+    /// Names.
+    pub metadata: Metadata,
+    /// The Agent.
+    pub spec: Spec,
+}
+
+/// The version of the manifest format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum ApiVersion {
+    /// The first, free to change until 1.0.
+    #[serde(rename = "loopd.dev/v1alpha1")]
+    V1Alpha1,
+}
+
+/// What a manifest describes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum Kind {
+    /// An Agent.
+    Agent,
+}
+
+/// Names.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a mapping with name and, if wanted, version"
+)]
+pub struct Metadata {
+    /// The Agent's name: lower-case letters, digits and `-`, at most 63 characters.
+    #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
+    pub name: String,
+    /// The declared version; the part before the first dot is the major version.
+    #[serde(default = "first_version")]
+    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)*$"))]
+    pub version: String,
+    /// What the Agent is for, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+fn first_version() -> String {
+    "1".into()
+}
+
+/// The Agent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a mapping with model and, if wanted, instructions, tools, limits and output"
+)]
+pub struct Spec {
+    /// The model and how it is reached.
+    pub model: Model,
+    /// What the model is told before everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The tools that the model may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSource>,
+    /// Where a Run stops and asks for more.
+    #[serde(default)]
+    pub limits: AgentLimits,
+    /// What the final answer must look like; without it any text is an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+}
+
+/// Limits of a Run. One that is reached parks the Run; raising it goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a mapping of iterations, tokens, usd and wall"
+)]
+pub struct AgentLimits {
+    /// Model calls, failed attempts not counted.
+    #[serde(default = "default_iterations")]
+    #[schemars(range(min = 1))]
+    pub iterations: u64,
+    /// Tokens of all classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub tokens: Option<u64>,
+    /// Money. A model whose price is unknown is then refused before the first call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<Dollars>,
+    /// Time since the start, waiting included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<Duration>,
+}
+
+/// Iterations of a Run whose manifest does not limit them: a model that repeats itself stops somewhere.
+pub const DEFAULT_ITERATIONS: u64 = 50;
+
+const fn default_iterations() -> u64 {
+    DEFAULT_ITERATIONS
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self {
+            iterations: DEFAULT_ITERATIONS,
+            tokens: None,
+            usd: None,
+            wall: None,
+        }
+    }
+}
+
+impl AgentLimits {
+    /// The limits as a Run is started with them.
+    #[must_use]
+    pub fn to_kernel(&self) -> Limits {
+        Limits {
+            iterations: Some(self.iterations),
+            tokens: self.tokens,
+            micro_usd: self.usd.map(|dollars| dollars.0),
+            wall_ms: self.wall.map(|wall| wall.ms),
+        }
+    }
+}
+
+/// What the final answer must look like.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a mapping with schema"
+)]
+pub struct Output {
+    /// A JSON Schema. References to other documents are not followed.
+    pub schema: JsonText,
+}
+
+impl Manifest {
+    /// The names of all tools, in the order in which they are written.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<&str> {
+        self.spec.tools.iter().flat_map(ToolSource::tool_names).collect()
+    }
+}
+
+/// The JSON Schema of manifests, as it is published in `docs/schemas/agent.schema.json`.
+#[must_use]
+pub fn json_schema() -> String {
+    let mut schema = schemars::schema_for!(Manifest).to_value();
+    // Another crate of the build may have asked serde_json to keep the order of insertion.
+    schema.sort_all_objects();
+    let mut text = format!("{schema:#}");
+    text.push('\n');
+    text
+}

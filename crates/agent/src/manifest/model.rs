@@ -1,0 +1,237 @@
+//! `spec.model`: which model, where, and at what price.
+
+use super::scalar::{Dollars, Duration, Temperature};
+use loopd_kernel::units;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The model of an Agent. Plain data: whoever has the providers builds a client from it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Model {
+    /// Who runs it.
+    pub provider: Provider,
+    /// The sampling temperature.
+    pub temperature: Option<Temperature>,
+    /// The largest number of output tokens of one reply, reasoning included.
+    pub max_output_tokens: u64,
+    /// Whether replies are streamed to whoever watches.
+    pub stream: bool,
+    /// The price; without it the provider's list is asked.
+    pub price: Option<Price>,
+    /// How long one attempt may take; without it the provider's default.
+    pub timeout: Option<Duration>,
+    /// Attempts before a call fails; without it the provider's default.
+    pub attempts: Option<u32>,
+}
+
+/// Who runs a model.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Provider {
+    /// Any server that speaks OpenAI's chat completions.
+    OpenAi {
+        /// The model's name there.
+        name: String,
+        /// Where the server is; without it OpenAI's own.
+        base_url: Option<String>,
+        /// The environment variable that holds the key; without it, no key is sent.
+        api_key_env: Option<String>,
+    },
+    /// Scripted replies, for demonstrations without a model.
+    Demo {
+        /// The script's file, relative to the manifest.
+        script: String,
+    },
+}
+
+/// Output tokens of one reply where the manifest does not say.
+pub const DEFAULT_MAX_OUTPUT_TOKENS: u64 = 4096;
+
+impl Model {
+    /// The name under which a Run calls the model and a worker offers it.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match &self.provider {
+            Provider::OpenAi { name, .. } => format!("openai/{name}"),
+            Provider::Demo { .. } => "demo".into(),
+        }
+    }
+}
+
+/// Prices in dollars per million tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a mapping with inputPerMillion and outputPerMillion"
+)]
+pub struct Price {
+    /// Uncached input.
+    pub input_per_million: Dollars,
+    /// Output.
+    pub output_per_million: Dollars,
+    /// Input read from the provider's cache; as `inputPerMillion` where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_per_million: Option<Dollars>,
+    /// Input written to the provider's cache; as `inputPerMillion` where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_per_million: Option<Dollars>,
+    /// Reasoning; as `outputPerMillion` where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_per_million: Option<Dollars>,
+}
+
+impl Price {
+    /// The price of every usage class. A class without a price of its own costs what its nearest one costs,
+    /// never nothing.
+    #[must_use]
+    pub fn to_kernel(&self) -> units::Price {
+        let (input, output) = (self.input_per_million.0.0, self.output_per_million.0.0);
+        let or = |own: Option<Dollars>, other: u64| own.map_or(other, |dollars| dollars.0.0);
+        units::Price {
+            input,
+            cache_read: or(self.cache_read_per_million, input),
+            cache_write: or(self.cache_write_per_million, input),
+            output,
+            reasoning: or(self.reasoning_per_million, output),
+        }
+    }
+}
+
+/// The model as it is written: flat, so that YAML errors keep their place.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename = "Model",
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a mapping with provider and name, or with provider `demo` and script"
+)]
+#[schemars(extend("oneOf" = [
+    { "properties": { "provider": { "const": "openai" }, "script": false }, "required": ["name"] },
+    { "properties": { "provider": { "const": "demo" }, "name": false, "baseUrl": false, "apiKeyEnv": false },
+      "required": ["script"] },
+]))]
+struct Written {
+    /// Who runs it: `openai` is any server with OpenAI's chat completions, `demo` answers from a script.
+    provider: ProviderName,
+    /// The model's name at the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Where the server is, up to and with `/v1`; without it, OpenAI's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_url: Option<String>,
+    /// The environment variable that holds the key, never the key itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api_key_env: Option<String>,
+    /// The file of scripted replies, relative to the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    script: Option<String>,
+    /// The sampling temperature; without it, the provider's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temperature: Option<Temperature>,
+    /// The largest number of output tokens of one reply, reasoning included.
+    #[serde(default = "max_output_tokens")]
+    #[schemars(range(min = 1))]
+    max_output_tokens: u64,
+    /// Whether replies are streamed to whoever watches.
+    #[serde(default = "yes")]
+    stream: bool,
+    /// The price. It is needed where a money limit is set and the provider's list does not know the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    price: Option<Price>,
+    /// How long one attempt may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout: Option<Duration>,
+    /// Attempts before a call fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    attempts: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ProviderName {
+    OpenAi,
+    Demo,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+const fn max_output_tokens() -> u64 {
+    DEFAULT_MAX_OUTPUT_TOKENS
+}
+
+impl TryFrom<Written> for Model {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let provider = match written.provider {
+            ProviderName::OpenAi => {
+                if written.script.is_some() {
+                    return Err("`script` belongs to provider `demo`".into());
+                }
+                let name = written
+                    .name
+                    .ok_or("provider `openai` needs `name`, the model's name at the server")?;
+                Provider::OpenAi {
+                    name,
+                    base_url: written.base_url,
+                    api_key_env: written.api_key_env,
+                }
+            }
+            ProviderName::Demo => {
+                let other = [
+                    ("name", written.name.is_some()),
+                    ("baseUrl", written.base_url.is_some()),
+                    ("apiKeyEnv", written.api_key_env.is_some()),
+                ];
+                if let Some((field, _)) = other.iter().find(|(_, given)| *given) {
+                    return Err(format!(
+                        "`{field}` does not belong to provider `demo`, which answers from its script"
+                    ));
+                }
+                let script = written
+                    .script
+                    .ok_or("provider `demo` needs `script`, the file of its replies")?;
+                Provider::Demo { script }
+            }
+        };
+        Ok(Self {
+            provider,
+            temperature: written.temperature,
+            max_output_tokens: written.max_output_tokens,
+            stream: written.stream,
+            price: written.price,
+            timeout: written.timeout,
+            attempts: written.attempts,
+        })
+    }
+}
+
+impl From<Model> for Written {
+    fn from(model: Model) -> Self {
+        let (provider, name, base_url, api_key_env, script) = match model.provider {
+            Provider::OpenAi {
+                name,
+                base_url,
+                api_key_env,
+            } => (ProviderName::OpenAi, Some(name), base_url, api_key_env, None),
+            Provider::Demo { script } => (ProviderName::Demo, None, None, None, Some(script)),
+        };
+        Self {
+            provider,
+            name,
+            base_url,
+            api_key_env,
+            script,
+            temperature: model.temperature,
+            max_output_tokens: model.max_output_tokens,
+            stream: model.stream,
+            price: model.price,
+            timeout: model.timeout,
+            attempts: model.attempts,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The tools of an Agent and the check of what a model wants to do with them.
+
+use crate::ask;
+use crate::schema::{NotASchema, Schema};
+use crate::text::bounded;
+use crate::{json, words};
+use loopd_kernel::Action;
+use loopd_kernel::action::ToolCall;
+use loopd_kernel::model::{Message, ToolOffer};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The tools by name, with their compiled schemas.
+#[derive(Debug)]
+pub(crate) struct Toolset {
+    schemas: BTreeMap<String, Schema>,
+}
+
+/// One wish of a model.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolUse<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) args: &'a str,
+    /// An earlier wish of the same reply has this id.
+    pub(crate) doubled: bool,
+    /// The output limit may have cut the arguments.
+    pub(crate) cut: bool,
+}
+
+/// Why a wish is not carried out: what the model reads in place of a result.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    error: &'a str,
+    message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
+}
+
+impl<'a> Refusal<'a> {
+    fn new(error: &'a str, message: impl Into<String>) -> Self {
+        Self {
+            error,
+            message: message.into(),
+            problems: Vec::new(),
+        }
+    }
+}
+
+impl Toolset {
+    /// Compiles the schemas of `offers`. An error names the tool.
+    pub(crate) fn new(offers: &[ToolOffer]) -> Result<Self, (String, NotASchema)> {
+        let compile = |offer: &ToolOffer| match Schema::compile(&offer.parameters) {
+            Ok(schema) => Ok((offer.name.clone(), schema)),
+            Err(error) => Err((offer.name.clone(), error)),
+        };
+        Ok(Self {
+            schemas: offers.iter().map(compile).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// What becomes of a wish: a Call, a Question, or a typed error that the model reads.
+    pub(crate) fn act_on(&self, wish: ToolUse<'_>) -> Action {
+        self.carry_out(wish).unwrap_or_else(|refusal| {
+            let text = serde_json::to_string(&refusal).unwrap_or_else(|_| refusal.message.clone());
+            Action::Note(Message::Tool {
+                id: wish.id.into(),
+                text,
+                error: true,
+            })
+        })
+    }
+
+    fn carry_out(&self, wish: ToolUse<'_>) -> Result<Action, Refusal<'static>> {
+        let ToolUse { id, name, args, .. } = wish;
+        if wish.doubled {
+            let message = format!(
+                "this use of `{}` was not run: an earlier one in the same reply has the same id. \
+                 Ask for one tool at a time.",
+                bounded(name, 64)
+            );
+            return Err(Refusal::new("tool.duplicate_id", message));
+        }
+        let Some(schema) = self.schemas.get(name) else {
+            return Err(self.unknown(name));
+        };
+        // Models send an empty text for a tool without arguments; of a cut reply it may be all that is left.
+        let args = match args.trim().is_empty() {
+            true if wish.cut => {
+                let message = "the arguments are missing: the output limit cut the reply";
+                return Err(Refusal::new("tool.invalid_args", message));
+            }
+            true => "{}",
+            false => args,
+        };
+        let value = json::value(args).map_err(|why| {
+            Refusal::new(
+                "tool.invalid_args",
+                format!("the arguments were not read: {why}. Send one JSON object."),
+            )
+        })?;
+        // No server of models takes anything else, and a schema may forget to say so.
+        let shape = if value.is_object() {
+            Ok(())
+        } else {
+            Err(vec!["the value: expected type object".into()])
+        };
+        if let Err(problems) = shape.and_then(|()| schema.check(&value)) {
+            let message = format!("the arguments do not fit the schema of `{name}`; nothing was run");
+            return Err(Refusal {
+                problems,
+                ..Refusal::new("tool.invalid_args", message)
+            });
+        }
+        if name == ask::NAME {
+            let question = ask::question(args, id.into());
+            return question
+                .map(Action::Ask)
+                .map_err(|why| Refusal::new("tool.invalid_args", why.to_string()));
+        }
+        Ok(Action::CallTool(ToolCall {
+            tool: name.into(),
+            args: args.into(),
+            reply_to: Some(id.into()),
+        }))
+    }
+
+    fn unknown(&self, name: &str) -> Refusal<'static> {
+        let known = || self.schemas.keys().map(String::as_str);
+        let guess = words::nearest(name, known())
+            .map(|near| format!(" Did you mean `{near}`?"))
+            .unwrap_or_default();
+        let list: Vec<&str> = known().collect();
+        let have = if list.is_empty() {
+            "there are no tools".into()
+        } else {
+            format!("the tools are {}", list.join(", "))
+        };
+        Refusal::new(
+            "tool.unknown",
+            format!("there is no tool `{}`; {have}.{guess}", bounded(name, 64)),
+        )
+    }
+}

@@ -1,0 +1,290 @@
+//! What a manifest means, its normal form, and its published schema.
+
+use expect_test::{expect, expect_file};
+use loopd_agent::manifest::{FileTool, ToolClass, ToolSource, json_schema};
+use loopd_agent::{Agent, AgentError, Manifest};
+use loopd_kernel::model::ToolOffer;
+use loopd_kernel::{EffectClass, ErasedLoop as _};
+
+/// A manifest with every field.
+pub const FULL: &str = r#"apiVersion: loopd.dev/v1alpha1
+kind: Agent
+metadata:
+  name: researcher
+  version: "2.1"
+  description: Reads documents.
+spec:
+  model:
+    provider: openai
+    name: smollm2-135m
+    baseUrl: http://127.0.0.1:18081/v1
+    apiKeyEnv: OPENAI_API_KEY
+    temperature: 0.7
+    maxOutputTokens: 1024
+    stream: false
+    price: { inputPerMillion: "0.25", outputPerMillion: 2, cacheReadPerMillion: 0.025 }
+    timeout: 2m
+    attempts: 3
+  instructions: |
+    Answer with citations.
+    Be brief.
+  tools:
+    - { use: files, root: ./docs, allow: [search, list, read] }
+    - { use: ask }
+    - { native: refund, class: once }
+  limits: { iterations: 20, tokens: 200000, usd: "0.50", wall: 10m }
+  output:
+    schema: { type: object, properties: { reasoning: { type: string }, answer: { type: string } }, required: [answer] }
+"#;
+
+pub fn offer(name: &str) -> ToolOffer {
+    let parameters = r#"{"type":"object","properties":{"path":{"type":"string"}}}"#.into();
+    ToolOffer {
+        name: name.into(),
+        description: format!("The tool {name}."),
+        parameters,
+    }
+}
+
+fn full() -> Manifest {
+    Manifest::parse("agent.yaml", FULL.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_field_is_read() {
+    let manifest = full();
+    let json = serde_json::to_value(&manifest).expect("serialises");
+    expect![[r#"
+        {
+          "apiVersion": "loopd.dev/v1alpha1",
+          "kind": "Agent",
+          "metadata": {
+            "description": "Reads documents.",
+            "name": "researcher",
+            "version": "2.1"
+          },
+          "spec": {
+            "instructions": "Answer with citations.\nBe brief.\n",
+            "limits": {
+              "iterations": 20,
+              "tokens": 200000,
+              "usd": "0.5",
+              "wall": "10m"
+            },
+            "model": {
+              "apiKeyEnv": "OPENAI_API_KEY",
+              "attempts": 3,
+              "baseUrl": "http://127.0.0.1:18081/v1",
+              "maxOutputTokens": 1024,
+              "name": "smollm2-135m",
+              "price": {
+                "cacheReadPerMillion": "0.025",
+                "inputPerMillion": "0.25",
+                "outputPerMillion": "2"
+              },
+              "provider": "openai",
+              "stream": false,
+              "temperature": "0.7",
+              "timeout": "2m"
+            },
+            "output": {
+              "schema": {
+                "properties": {
+                  "answer": {
+                    "type": "string"
+                  },
+                  "reasoning": {
+                    "type": "string"
+                  }
+                },
+                "required": [
+                  "answer"
+                ],
+                "type": "object"
+              }
+            },
+            "tools": [
+              {
+                "allow": [
+                  "list",
+                  "read",
+                  "search"
+                ],
+                "root": "./docs",
+                "use": "files"
+              },
+              {
+                "use": "ask"
+              },
+              {
+                "class": "once",
+                "native": "refund"
+              }
+            ]
+          }
+        }
+    "#]]
+    .assert_eq(&format!("{json:#}\n"));
+    expect![[r#"
+        Limits {
+            iterations: Some(
+                20,
+            ),
+            tokens: Some(
+                200000,
+            ),
+            micro_usd: Some(
+                MicroUsd(
+                    500000,
+                ),
+            ),
+            wall_ms: Some(
+                600000,
+            ),
+        }
+    "#]]
+    .assert_debug_eq(&manifest.spec.limits.to_kernel());
+    expect![[r#"
+        Some(
+            Price {
+                input: 250000,
+                cache_read: 25000,
+                cache_write: 250000,
+                output: 2000000,
+                reasoning: 2000000,
+            },
+        )
+    "#]]
+    .assert_debug_eq(&manifest.spec.model.price.map(|price| price.to_kernel()));
+    assert_eq!(manifest.spec.model.key(), "openai/smollm2-135m");
+    assert_eq!(
+        manifest.tool_names(),
+        ["list_files", "read_file", "search_files", "ask", "refund"]
+    );
+    let expected = [
+        ToolSource::Files {
+            root: "./docs".into(),
+            allow: FileTool::ALL.to_vec(),
+        },
+        ToolSource::Ask,
+        ToolSource::Native {
+            name: "refund".into(),
+            class: Some(ToolClass::Once),
+        },
+    ];
+    assert_eq!(manifest.spec.tools, expected);
+}
+
+#[test]
+fn defaults_are_filled_in_and_the_normal_form_is_stable() {
+    let small = "{apiVersion: loopd.dev/v1alpha1, kind: Agent, metadata: {name: demo}, \
+                 spec: {model: {provider: demo, script: demo.json}}}";
+    let manifest = Manifest::parse("a.yaml", small.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let agent = Agent::from_manifest(manifest, Vec::new()).expect("an agent");
+    let bytes = String::from_utf8(agent.definition().to_vec()).expect("text");
+    expect![[r#"{"form":"loopd.agent/1","agent":{"apiVersion":"loopd.dev/v1alpha1","kind":"Agent","metadata":{"name":"demo","version":"1"},"spec":{"model":{"provider":"demo","script":"demo.json","maxOutputTokens":4096,"stream":true},"limits":{"iterations":50}}}}"#]].assert_eq(&bytes);
+    let again = Agent::from_definition(bytes.as_bytes()).expect("reads back");
+    assert_eq!(again.definition(), agent.definition());
+    assert_eq!((again.name(), again.version()), ("demo", "1"));
+}
+
+#[test]
+fn a_definition_needs_nothing_else() {
+    let offers = ["refund", "list_files", "search_files", "read_file"].map(offer);
+    let agent = Agent::from_manifest(full(), offers.to_vec()).expect("an agent");
+    let again = Agent::from_definition(agent.definition()).expect("reads back");
+    assert_eq!(again.definition(), agent.definition());
+    assert_eq!(again.manifest(), agent.manifest());
+    let names: Vec<&str> = again.offers().iter().map(|offer| offer.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["list_files", "read_file", "search_files", "ask", "refund"]
+    );
+    // The order of a schema's keys is the order in which a model answers.
+    let text = String::from_utf8_lossy(agent.definition());
+    assert!(
+        text.contains(r#""properties":{"reasoning":{"type":"string"},"answer":"#),
+        "{text}"
+    );
+    for (bytes, why) in [
+        (&b"{}"[..], "missing field `form`"),
+        (br#"{"form":"loopd.agent/2"}"#, "unknown variant `loopd.agent/2`"),
+        (b"\xff", "expected value"),
+    ] {
+        let error = Agent::from_definition(bytes)
+            .expect_err("is no definition")
+            .to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn tools_have_to_be_those_of_the_manifest() {
+    let error = |offers: &[&str]| {
+        let offers = offers.iter().map(|name| offer(name)).collect();
+        Agent::from_manifest(full(), offers)
+            .map(drop)
+            .expect_err("wrong tools")
+            .to_string()
+    };
+    expect!["agent researcher: there is no tool named `refund` in this program"].assert_eq(&error(&[
+        "list_files",
+        "read_file",
+        "search_files",
+    ]));
+    expect!["agent researcher: the manifest does not name the tool `shell`"].assert_eq(&error(&[
+        "list_files",
+        "read_file",
+        "search_files",
+        "refund",
+        "shell",
+    ]));
+    let broken = ToolOffer {
+        parameters: r#"{"type":"objekt"}"#.into(),
+        ..offer("refund")
+    };
+    let mut offers: Vec<ToolOffer> = ["list_files", "read_file", "search_files"].map(offer).to_vec();
+    offers.push(broken);
+    let error = Agent::from_manifest(full(), offers)
+        .map(drop)
+        .expect_err("wrong schema");
+    expect![[r#"agent researcher: tool `refund`: this is not a usable JSON Schema: "objekt" is not valid under any of the schemas listed in the 'anyOf' keyword (at /type)"#]].assert_eq(&error.to_string());
+}
+
+#[test]
+fn a_demo_script_travels_with_the_definition() {
+    let yaml = FULL.replace("provider: openai\n    name: smollm2-135m\n    baseUrl: http://127.0.0.1:18081/v1\n    apiKeyEnv: OPENAI_API_KEY", "provider: demo\n    script: demo.json");
+    let manifest = Manifest::parse("a.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let offers = ["refund", "list_files", "search_files", "read_file"].map(offer);
+    let agent = Agent::from_manifest(manifest, offers.to_vec()).expect("an agent");
+    assert_eq!(agent.demo_script(), None);
+    let before = agent.definition().to_vec();
+    let agent = agent
+        .with_demo_script(" {\"replies\": [ {\"id\": 1e400} ]}\n")
+        .expect("a script");
+    let again = Agent::from_definition(agent.definition()).expect("reads back");
+    assert_eq!(again.demo_script(), Some(r#"{"replies": [ {"id": 1e400} ]}"#));
+    assert_ne!(agent.definition(), before);
+    assert!(matches!(
+        again.with_demo_script("{"),
+        Err(AgentError::DemoScript { .. })
+    ));
+}
+
+#[test]
+fn a_class_is_only_made_stricter() {
+    assert_eq!(ToolClass::Once.over(EffectClass::Read), Ok(EffectClass::Once));
+    assert_eq!(ToolClass::Read.over(EffectClass::Read), Ok(EffectClass::Read));
+    let error = ToolClass::Read.over(EffectClass::Once).expect_err("is looser");
+    assert_eq!(
+        error.to_string(),
+        "class `read` is less strict than `once`, which the tool itself declares"
+    );
+    assert!(ToolClass::Pure.over(EffectClass::Read).is_err());
+    assert!(ToolClass::Read.over(EffectClass::Keyed).is_err());
+}
+
+#[test]
+fn the_published_schema_is_up_to_date() {
+    expect_file!["../../../../docs/schemas/agent.schema.json"].assert_eq(&json_schema());
+}

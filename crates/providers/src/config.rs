@@ -1,0 +1,382 @@
+//! From configuration to a model.
+
+use crate::demo::{Demo, DemoScript, ScriptError};
+use crate::key::{ApiKey, KeyError};
+use crate::openai::{OWN_MEMBERS, OpenAi, ReplayReasoning, StructuredOutput};
+use crate::price::{self, DeclaredPrice};
+use loopd_kernel::machine::ModelTerms;
+use loopd_kernel::units::Price;
+use loopd_runtime::Model;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Url, redirect, retry};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+const OPENAI: &str = "https://api.openai.com/v1";
+const OPENAI_HOST: &str = "api.openai.com";
+
+/// A model, by its provider.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "provider", rename_all = "snake_case")]
+pub enum ModelConfig {
+    /// A server that speaks chat completions.
+    Openai(OpenAiConfig),
+    /// The scripted model that needs no network.
+    Demo(DemoConfig),
+}
+
+/// Why a configuration makes no model.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// There is no key where one should be.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A setting cannot be right.
+    #[error("{setting}: {problem}")]
+    Setting {
+        /// Its name.
+        setting: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The script of the demo model cannot be read.
+    #[error("script_file: {} cannot be read", path.display())]
+    ScriptFile {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The script of the demo model is wrong.
+    #[error("script of the demo model: {0}")]
+    Script(#[from] ScriptError),
+    /// The HTTP client cannot be made, for example because of a broken proxy setting.
+    #[error("HTTP client")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Makes the model that `config` describes. Keys are read now, so that a missing one is known before any Run starts.
+///
+/// # Errors
+/// [`ConfigError`].
+pub fn from_config(config: &ModelConfig) -> Result<Arc<dyn Model>, ConfigError> {
+    from_config_with(config, &|name| std::env::var(name).ok())
+}
+
+/// [`from_config`] with another look-up than this process's environment for `api_key_env`.
+///
+/// # Errors
+/// [`ConfigError`].
+pub fn from_config_with(
+    config: &ModelConfig,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Arc<dyn Model>, ConfigError> {
+    Ok(match config {
+        ModelConfig::Openai(config) => Arc::new(config.build(variable)?),
+        ModelConfig::Demo(config) => Arc::new(config.build()?),
+    })
+}
+
+/// How a call is bounded.
+const fn terms(price: Option<Price>, timeout_ms: Option<u64>, max_attempts: Option<u32>) -> ModelTerms {
+    let timeout_ms = match timeout_ms {
+        Some(ms) => ms,
+        None => 300_000,
+    };
+    let max_attempts = match max_attempts {
+        Some(attempts) => attempts,
+        None => 4,
+    };
+    ModelTerms { price, timeout_ms, max_attempts }
+}
+
+/// Settings of the demo model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DemoConfig {
+    /// The script itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<DemoScript>,
+    /// A JSON file with the script. Without either, the default script answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script_file: Option<PathBuf>,
+    /// A price to play with; else the demo model costs nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<DeclaredPrice>,
+    /// Milliseconds until a Call is given up: 300,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Lost or failed attempts before a Call fails: 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+}
+
+impl DemoConfig {
+    /// Makes the model.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn build(&self) -> Result<Demo, ConfigError> {
+        let script = match (&self.script, &self.script_file) {
+            (Some(_), Some(_)) => return Err(wrong("script_file", "there is a script besides; give one of them")),
+            (Some(script), None) => script.clone(),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|source| ConfigError::ScriptFile { path: path.clone(), source })?;
+                DemoScript::from_json(&text)?
+            }
+            (None, None) => DemoScript::default(),
+        };
+        // The demo model is known to cost nothing; that is not an unknown price.
+        let price = self.price.map(Price::from).unwrap_or_default();
+        Ok(Demo::new(script)?.with_terms(terms(Some(price), self.timeout_ms, self.max_attempts)))
+    }
+}
+
+/// Headers by name. A value may be a secret, so the `Debug` form has the names only.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Headers(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Settings of a server that speaks chat completions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenAiConfig {
+    /// The model, by the server's name.
+    pub model: String,
+    /// Where the server is, up to and with `/v1`: OpenAI's own when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Who serves it, as reasoning remembers it: `openai`, or the host of `base_url`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vendor: Option<String>,
+    /// The environment variable with the key: `OPENAI_API_KEY` for OpenAI's own server, no key else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// The file with the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_file: Option<PathBuf>,
+    /// The header that takes the bare key, for example `api-key` for Azure: `Authorization: Bearer KEY` else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_header: Option<String>,
+    /// More headers.
+    #[serde(default)]
+    pub headers: Headers,
+    /// More members of the request, for example `{"reasoning_effort": "low"}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_body: BTreeMap<String, serde_json::Value>,
+    /// Whether to stream: true. What is shown while it works depends on it, the answer does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
+    /// Whether to ask for usage in a stream: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_usage: Option<bool>,
+    /// Whether the output limit is called `max_completion_tokens` and not `max_tokens`: true for OpenAI's own server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_completion_tokens: Option<bool>,
+    /// What the server can do about the schema of an answer: `json_schema`.
+    #[serde(default)]
+    pub structured_output: StructuredOutput,
+    /// Whether it can do so while tools are offered: true for OpenAI's own server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_with_tools: Option<bool>,
+    /// Whether several tools may be asked for at once; not said when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
+    /// In which earlier messages the server gets its reasoning back: `tool_turns`.
+    #[serde(default)]
+    pub replay_reasoning: ReplayReasoning,
+    /// The price; the embedded table's when not given, and unknown where that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<DeclaredPrice>,
+    /// Milliseconds until a Call is given up: 300,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Milliseconds to connect: 10,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_timeout_ms: Option<u64>,
+    /// Milliseconds without a byte once the answer has begun: 60,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_ms: Option<u64>,
+    /// Lost or failed attempts before a Call fails: 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+}
+
+impl OpenAiConfig {
+    /// `model` at OpenAI's own server, everything else as usual.
+    #[must_use]
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            base_url: None,
+            vendor: None,
+            api_key_env: None,
+            api_key_file: None,
+            api_key_header: None,
+            headers: Headers::default(),
+            extra_body: BTreeMap::new(),
+            stream: None,
+            stream_usage: None,
+            max_completion_tokens: None,
+            structured_output: StructuredOutput::default(),
+            schema_with_tools: None,
+            parallel_tool_calls: None,
+            replay_reasoning: ReplayReasoning::default(),
+            price: None,
+            timeout_ms: None,
+            connect_timeout_ms: None,
+            idle_timeout_ms: None,
+            max_attempts: None,
+        }
+    }
+
+    /// The same model at another server.
+    #[must_use]
+    pub fn at(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Makes the model; `variable` looks environment variables up.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn build(&self, variable: &dyn Fn(&str) -> Option<String>) -> Result<OpenAi, ConfigError> {
+        if self.model.is_empty() {
+            return Err(wrong("model", "is empty"));
+        }
+        if let Some(name) = self.extra_body.keys().find(|name| OWN_MEMBERS.contains(&name.as_str())) {
+            return Err(wrong("extra_body", format!("`{name}` is not for you to set here")));
+        }
+        let base = self.base()?;
+        let is_openai = base.host_str() == Some(OPENAI_HOST);
+        let is_local = is_loopback(&base);
+        let key = self.key(is_openai, variable)?;
+        if key.is_some() && base.scheme() == "http" && !is_local {
+            tracing::warn!(host = base.host_str(), "the API key goes over an unencrypted connection");
+        }
+        let vendor = match &self.vendor {
+            Some(vendor) => vendor.clone(),
+            None if is_openai => "openai".into(),
+            None => base.authority().rsplit('@').next().unwrap_or_default().to_owned(),
+        };
+        let header = |name: &String| name.parse::<HeaderName>().map_err(|_| wrong("api_key_header", "is no header"));
+        Ok(OpenAi {
+            client: self.client(is_local)?,
+            endpoint: endpoint(base.clone()),
+            model: self.model.clone(),
+            origin: format!("{vendor}/{}", self.model),
+            key,
+            key_header: self.api_key_header.as_ref().map(header).transpose()?,
+            headers: self.header_map()?,
+            terms: terms(self.price_at(&base, is_local), self.timeout_ms, self.max_attempts),
+            idle_timeout: Duration::from_millis(self.idle_timeout_ms.unwrap_or(60_000)),
+            stream: self.stream.unwrap_or(true),
+            stream_usage: self.stream_usage.unwrap_or(true),
+            completion_limit: self.max_completion_tokens.unwrap_or(is_openai),
+            structured_output: self.structured_output,
+            schema_with_tools: self.schema_with_tools.unwrap_or(is_openai),
+            parallel_tool_calls: self.parallel_tool_calls,
+            replay_reasoning: self.replay_reasoning,
+            extra_body: self.extra_body.clone(),
+        })
+    }
+
+    fn base(&self) -> Result<Url, ConfigError> {
+        let text = self.base_url.as_deref().unwrap_or(OPENAI);
+        let url: Url = text.parse().map_err(|error| wrong("base_url", format!("{error}")))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(wrong("base_url", "must begin with http:// or https://"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("base_url", "must hold no password; use api_key_env or api_key_file"));
+        }
+        Ok(url)
+    }
+
+    fn key(
+        &self,
+        is_openai: bool,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<ApiKey>, ConfigError> {
+        Ok(match (&self.api_key_env, &self.api_key_file) {
+            (Some(_), Some(_)) => return Err(wrong("api_key_file", "there is api_key_env besides; give one of them")),
+            (Some(name), None) => Some(ApiKey::from_variable(name, variable)?),
+            (None, Some(path)) => Some(ApiKey::from_file(path)?),
+            (None, None) if is_openai => Some(ApiKey::from_variable("OPENAI_API_KEY", variable)?),
+            (None, None) => None,
+        })
+    }
+
+    fn header_map(&self) -> Result<HeaderMap, ConfigError> {
+        let mut map = HeaderMap::new();
+        for (name, text) in &self.headers.0 {
+            // The value may be a secret: it is neither in the message nor in debugging output.
+            let name: HeaderName =
+                name.parse().map_err(|_| wrong("headers", format!("{name:?} is no name of a header")))?;
+            let mut value = HeaderValue::from_str(text)
+                .map_err(|_| wrong("headers", format!("the value of {name} holds what no header may hold")))?;
+            value.set_sensitive(true);
+            map.insert(name, value);
+        }
+        Ok(map)
+    }
+
+    fn price_at(&self, base: &Url, is_local: bool) -> Option<Price> {
+        if let Some(declared) = self.price {
+            return Some(declared.into());
+        }
+        if is_local {
+            return None;
+        }
+        let listed = price::listed(base.as_str(), &self.model)?;
+        if listed.long_prompts_cost_more {
+            tracing::warn!(model = self.model, "long prompts cost more than the listed price; declare one to be safe");
+        }
+        Some(listed.price)
+    }
+
+    fn client(&self, is_local: bool) -> Result<reqwest::Client, ConfigError> {
+        let builder = reqwest::Client::builder()
+            .user_agent(concat!("loopd/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_millis(self.connect_timeout_ms.unwrap_or(10_000)))
+            // One call is one request: retries are the runtime's, which records them, and a key follows no redirect.
+            .retry(retry::never())
+            .redirect(redirect::Policy::none());
+        // A proxy of the system has no business with a server on this machine.
+        let builder = if is_local { builder.no_proxy() } else { builder };
+        builder.build().map_err(ConfigError::Client)
+    }
+}
+
+fn wrong(setting: &'static str, problem: impl Into<String>) -> ConfigError {
+    ConfigError::Setting { setting, problem: problem.into() }
+}
+
+/// The endpoint below `base`, whose query stays: Azure keeps its API version there.
+fn endpoint(mut base: Url) -> Url {
+    if let Ok(mut path) = base.path_segments_mut() {
+        path.pop_if_empty().extend(["chat", "completions"]);
+    }
+    base
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    match address {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}

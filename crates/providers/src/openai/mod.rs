@@ -1,0 +1,209 @@
+//! Chat completions, the protocol of OpenAI and of almost everything else that serves models.
+//!
+//! What servers make of it differs in a hundred ways; this module takes what can be understood and turns the rest
+//! into typed errors. Three rules hold throughout: an answer exists only when the server said that it was complete;
+//! what was generated is recorded as it came; one call sends one request.
+
+mod assemble;
+mod calls;
+mod chunk;
+mod complaint;
+mod history;
+mod intake;
+mod request;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+use crate::key::ApiKey;
+use crate::wire::{Body, excerpt, exchange, header, retry_after, within};
+use assemble::{Assembler, Belongs, End};
+use async_trait::async_trait;
+use complaint::{Complaint, Known};
+use intake::{Intake, whole};
+use loopd_kernel::machine::ModelTerms;
+use loopd_runtime::{CallContext, Delta, Model, ModelAnswer, ModelError, ModelRequest};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+pub(crate) use request::OWN_MEMBERS;
+
+/// How much of the body of an error is read.
+const ERROR_BYTES: usize = 64 * 1024;
+
+/// What a server can do about the schema of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredOutput {
+    /// Nothing: the schema is not sent.
+    Off,
+    /// It promises JSON, but knows no schema.
+    JsonObject,
+    /// It takes a schema.
+    #[default]
+    JsonSchema,
+    /// It takes a schema and holds to it; OpenAI asks for `additionalProperties: false` in every object then.
+    Strict,
+}
+
+/// In which earlier messages a server gets its reasoning back. Another server or model never does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayReasoning {
+    /// In none.
+    Never,
+    /// In those that use tools: what DeepSeek demands and what no known server refuses.
+    #[default]
+    ToolTurns,
+    /// In all.
+    Always,
+}
+
+/// A model behind a chat completions endpoint. [`crate::OpenAiConfig::build`] makes it.
+#[derive(Debug, Clone)]
+pub struct OpenAi {
+    pub(crate) client: reqwest::Client,
+    pub(crate) endpoint: reqwest::Url,
+    pub(crate) model: String,
+    /// Provider and model, as reasoning carries it.
+    pub(crate) origin: String,
+    pub(crate) key: Option<ApiKey>,
+    /// Where the key goes when not into `Authorization`.
+    pub(crate) key_header: Option<HeaderName>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) terms: ModelTerms,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) stream: bool,
+    pub(crate) stream_usage: bool,
+    /// The output limit is called `max_completion_tokens`.
+    pub(crate) completion_limit: bool,
+    pub(crate) structured_output: StructuredOutput,
+    pub(crate) schema_with_tools: bool,
+    pub(crate) parallel_tool_calls: Option<bool>,
+    pub(crate) replay_reasoning: ReplayReasoning,
+    pub(crate) extra_body: BTreeMap<String, serde_json::Value>,
+}
+
+#[async_trait]
+impl Model for OpenAi {
+    fn terms(&self) -> ModelTerms {
+        self.terms
+    }
+
+    async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {
+        let body = request::encode(self, &request)?;
+        within(&context, self.perform(body, &context)).await
+    }
+}
+
+impl OpenAi {
+    async fn perform(&self, body: String, context: &CallContext) -> Result<ModelAnswer, ModelError> {
+        let response = exchange(self.request(body)?).await?;
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        let secrets = self.secrets();
+        let belongs = Belongs { call: context.call, origin: &self.origin, secrets: &secrets };
+        if is_json(response.headers()) {
+            let body = Body::new(response, self.idle_timeout).all().await;
+            return match body {
+                Ok(body) => whole(Assembler::new(belongs), &body),
+                Err(why) => Assembler::new(belongs).end(End::Broken(why)),
+            };
+        }
+        streamed(Intake::new(belongs), Body::new(response, self.idle_timeout), context).await
+    }
+
+    fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {
+        let accept = if self.stream { "text/event-stream" } else { "application/json" };
+        let mut request = self
+            .client
+            .post(self.endpoint.clone())
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, accept)
+            .body(body);
+        if let Some(key) = &self.key {
+            let (name, text) = match &self.key_header {
+                Some(name) => (name.clone(), key.reveal().to_owned()),
+                None => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
+            };
+            let mut value = HeaderValue::from_str(&text)
+                .map_err(|_| ModelError::Unauthorised("the API key holds characters that no header may hold".into()))?;
+            value.set_sensitive(true);
+            request = request.header(name, value);
+        }
+        Ok(request)
+    }
+
+    async fn refused(&self, response: reqwest::Response) -> ModelError {
+        let status = response.status();
+        let retry_after = retry_after(response.headers(), clock);
+        let text = |name: &str| {
+            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+            value.map(|text| excerpt(text, &self.secrets()))
+        };
+        let mut notes = String::new();
+        if let Some(location) = text(LOCATION.as_str()) {
+            notes.push_str(&format!(" (it redirects to {location}: correct base_url)"));
+        }
+        if let Some(id) = text(header::REQUEST_ID) {
+            notes.push_str(&format!(" (request {id})"));
+        }
+        let body = Body::new(response, self.idle_timeout).start(ERROR_BYTES).await;
+        let mut complaint =
+            Complaint::read(Some(status.as_u16()), &String::from_utf8_lossy(&body), &self.secrets());
+        complaint.note(&notes);
+        complaint.into_error(Known { retry_after, ..Known::default() })
+    }
+
+    /// What must not show in an error message, in case a server repeats it.
+    fn secrets(&self) -> Vec<&str> {
+        let headers = self.headers.values().filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= 8);
+        self.key.iter().map(ApiKey::reveal).chain(headers).collect()
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind.ends_with("+json")
+}
+
+/// An answer that comes as events.
+async fn streamed(
+    mut intake: Intake<'_>,
+    mut body: Body,
+    context: &CallContext,
+) -> Result<ModelAnswer, ModelError> {
+    loop {
+        match body.next().await {
+            Ok(Some(piece)) => intake.push(&piece, &mut |text| show(context, text))?,
+            Ok(None) => return intake.end(End::Proper),
+            Err(why) => return intake.end(End::Broken(why)),
+        }
+        // Nothing of interest follows, and some servers keep the connection open.
+        if intake.is_done() {
+            return intake.end(End::Proper);
+        }
+    }
+}
+
+fn show(context: &CallContext, text: String) {
+    if text.is_empty() {
+        return;
+    }
+    if let Some(deltas) = &context.deltas {
+        // Whoever watched may have gone; the answer does not depend on it.
+        let _ = deltas.send(Delta { run: context.run, call: context.call, attempt: context.attempt, text });
+    }
+}
+
+/// Only for a `Retry-After` date in a response that has no date itself.
+#[expect(clippy::disallowed_methods, reason = "a date of the outside world is compared, nothing of a Run")]
+fn clock() -> SystemTime {
+    SystemTime::now()
+}

@@ -1,0 +1,4 @@
+//! Tests without any connection.
+
+mod answers;
+mod requests;

@@ -1,0 +1,113 @@
+//! Claims and leases, inside a transaction that somebody else began.
+
+use crate::failure::Result;
+use crate::role;
+use crate::rows::{self, run_columns, run_row};
+use loopd_kernel::TimeMs;
+use loopd_store::{Claim, Claimed, RunStatus, StoreError, WorkerId};
+use rusqlite::{Connection, Row, named_params, params};
+
+/// Runs that nobody live drives and that have something to do. Three searches, each with an index of its own.
+const DUE: &str = "
+  WITH live (id) AS MATERIALIZED (SELECT id FROM worker WHERE until > :now),
+  due (id) AS (
+    SELECT id FROM run WHERE status = 0
+    UNION
+    SELECT id FROM run WHERE status = 1 AND wake_at <= :now
+    UNION
+    SELECT run.id FROM inbox JOIN run ON run.id = inbox.run
+    WHERE inbox.body IS NOT NULL AND (run.status = 1 OR (run.status = 2 AND inbox.moves = 1))
+  )
+  SELECT run.id, run.status, run.worker FROM due JOIN run ON run.id = due.id
+  WHERE (run.worker IS NULL OR run.worker NOT IN (SELECT id FROM live))
+    AND (:loops IS NULL OR run.loop_name IN (SELECT value FROM json_each(:loops)))
+  ORDER BY run.updated_at, run.id LIMIT :limit";
+
+/// One Run, due or not, unless it is sealed or a live other worker drives it.
+const ONLY: &str = "
+  SELECT id, status, worker FROM run
+  WHERE run = :run AND status <> 3
+    AND (worker IS NULL OR worker = :worker OR worker NOT IN (SELECT id FROM worker WHERE until > :now))
+    AND (:loops IS NULL OR loop_name IN (SELECT value FROM json_each(:loops)))
+  LIMIT :limit";
+
+const TAKE: &str = concat!(
+    "UPDATE run SET epoch = epoch + 1, worker = ?2, status = CASE status WHEN 2 THEN 2 ELSE 0 END
+     WHERE id = ?1 RETURNING ",
+    run_columns!()
+);
+
+struct Due {
+    key: i64,
+    status: i64,
+    worker: Option<i64>,
+}
+
+impl Due {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            key: row.get(0)?,
+            status: row.get(1)?,
+            worker: row.get(2)?,
+        })
+    }
+
+    const fn crashed(&self) -> bool {
+        self.status == rows::status_number(RunStatus::Running) && self.worker.is_some()
+    }
+}
+
+/// Gives the due Runs to the claiming worker.
+pub(crate) fn claim(conn: &Connection, claim: &Claim) -> Result<Vec<Claimed>> {
+    let due = due(conn, claim)?;
+    let mut take = conn.prepare_cached(TAKE)?;
+    let mut claimed = Vec::with_capacity(due.len());
+    for found in due {
+        let mut rows = take.query(params![found.key, claim.worker.0 as i64])?;
+        if let Some(row) = rows.next()? {
+            claimed.push(Claimed {
+                row: run_row(row)?,
+                crashed: found.crashed(),
+            });
+        }
+    }
+    Ok(claimed)
+}
+
+fn due(conn: &Connection, claim: &Claim) -> Result<Vec<Due>> {
+    let loops = if claim.loops.is_empty() {
+        None
+    } else {
+        Some(json(&claim.loops)?)
+    };
+    let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
+    let mut due = Vec::new();
+    if let Some(run) = claim.only {
+        let mut statement = conn.prepare_cached(ONLY)?;
+        let values = named_params! {
+            ":run": run.0, ":worker": claim.worker.0 as i64, ":now": claim.now.0, ":loops": loops, ":limit": limit,
+        };
+        for row in statement.query_map(values, Due::read)? {
+            due.push(row?);
+        }
+    } else {
+        let mut statement = conn.prepare_cached(DUE)?;
+        let values = named_params! { ":now": claim.now.0, ":loops": loops, ":limit": limit };
+        for row in statement.query_map(values, Due::read)? {
+            due.push(row?);
+        }
+    }
+    Ok(due)
+}
+
+fn json(names: &[String]) -> Result<String> {
+    serde_json::to_string(names).map_err(|error| StoreError::Unavailable(error.to_string()).into())
+}
+
+/// Extends the lease of the worker, and with it the driver role of this process.
+pub(crate) fn heartbeat(conn: &Connection, worker: WorkerId, until: TimeMs) -> Result<()> {
+    let sql = "INSERT INTO worker (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = ?2";
+    conn.prepare_cached(sql)?
+        .execute(params![worker.0 as i64, until.0])?;
+    role::extend(conn, until)
+}
