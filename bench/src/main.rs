@@ -9,6 +9,7 @@ mod meter;
 mod noop;
 mod probe;
 mod report;
+mod serve;
 mod subject;
 mod workload;
 

@@ -90,7 +90,7 @@ impl Tool for Instant {
     }
 
     fn terms(&self) -> ToolTerms {
-        ToolTerms { class: EffectClass::Once, timeout_ms: 60_000 }
+        ToolTerms { class: EffectClass::Read, timeout_ms: 60_000 }
     }
 
     async fn call(&self, _: &str, _: &CallContext) -> Result<String, ToolError> {
@@ -98,7 +98,15 @@ impl Tool for Instant {
     }
 }
 
-/// The Program: a no-op model and a tool of the strictest class.
+/// The tools of the measured agent.
+pub fn agent_tools(payload: usize) -> Vec<Arc<dyn Tool>> {
+    let parameters = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
+    let offer = ToolOffer { name: "noop".into(), description: "Does nothing.".into(), parameters: parameters.into() };
+    vec![Arc::new(Instant { offer, payload })]
+}
+
+/// The Program: a no-op model and a no-op tool. The tool reads, so that a killed workload can be resumed
+/// without a person; its class changes nothing about what a step costs.
 pub fn program(payload: usize) -> Arc<Program> {
     let instant = || {
         let offer = ToolOffer { name: "noop".into(), description: String::new(), parameters: "{}".into() };

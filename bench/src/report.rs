@@ -23,41 +23,41 @@ pub struct Report {
 }
 
 /// One workload and its parameters.
-struct Job {
+struct Measurement {
     name: &'static str,
     probe: &'static str,
     parameters: Vec<String>,
     once: bool,
 }
 
-fn job(name: &'static str, probe: &'static str, parameters: &[(&str, u64)]) -> Job {
+fn workload(name: &'static str, probe: &'static str, parameters: &[(&str, u64)]) -> Measurement {
     let parameters = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    Job { name, probe, parameters, once: false }
+    Measurement { name, probe, parameters, once: false }
 }
 
-fn jobs(quick: bool) -> Vec<Job> {
+fn measurements(quick: bool) -> Vec<Measurement> {
     let scale = |full: u64, small: u64| if quick { small } else { full };
     let (steps, runs) = (scale(1000, 300), scale(10_000, 1_000));
-    let agent = |mut job: Job| {
-        job.parameters.push("agent=1".into());
-        job
+    let agent = |mut one: Measurement| {
+        one.parameters.push("agent=1".into());
+        one
     };
-    let once = |mut job: Job| {
-        job.once = true;
-        job
+    let once = |mut one: Measurement| {
+        one.once = true;
+        one
     };
     vec![
-        job("raw append + fdatasync", "append", &[("n", steps)]),
-        job("raw SQLite WAL FULL commit", "sqlite", &[("n", steps)]),
-        job("floor, 1 loop", "floor", &[("loops", 1), ("steps", steps)]),
-        job("W1 one run", "steps", &[("iterations", steps)]),
-        agent(job("W1 one run, agent over HTTP", "steps", &[("iterations", scale(200, 50))])),
-        job("floor, 100 loops", "floor", &[("loops", 100), ("steps", scale(100, 20))]),
-        job("W2 100 runs at once", "steps", &[("runs", 100), ("iterations", scale(50, 10))]),
-        once(job("W4 suspended runs", "suspended", &[("runs", runs), ("wakes", scale(200, 50))])),
-        once(agent(job("W4 suspended runs, agent", "suspended", &[("runs", runs / 10), ("wakes", 50)]))),
-        once(job("W5 bytes at step 100", "bytes", &[("iterations", 50)])),
-        once(job("W5 bytes at step 5000", "bytes", &[("iterations", scale(2500, 500))])),
+        workload("raw append + fdatasync", "append", &[("n", steps)]),
+        workload("raw SQLite WAL FULL commit", "sqlite", &[("n", steps)]),
+        workload("floor, 1 loop", "floor", &[("loops", 1), ("steps", steps)]),
+        workload("W1 one run", "steps", &[("iterations", steps)]),
+        agent(workload("W1 one run, agent over HTTP", "steps", &[("iterations", scale(200, 50))])),
+        workload("floor, 100 loops", "floor", &[("loops", 100), ("steps", scale(100, 20))]),
+        workload("W2 100 runs at once", "steps", &[("runs", 100), ("iterations", scale(50, 10))]),
+        once(workload("W4 suspended runs", "suspended", &[("runs", runs), ("wakes", scale(200, 50))])),
+        once(agent(workload("W4 suspended runs, agent", "suspended", &[("runs", runs / 10), ("wakes", 50)]))),
+        once(workload("W5 bytes at step 100", "bytes", &[("iterations", 50)])),
+        once(workload("W5 bytes at step 5000", "bytes", &[("iterations", scale(2500, 500))])),
     ]
 }
 
@@ -82,13 +82,13 @@ pub fn measure(quick: bool, rounds: usize, only: Option<&str>) -> Result<Report>
         }
     };
     for round in 0..rounds {
-        for job in jobs(quick).iter().filter(|job| wanted(job.name) && (round == 0 || !job.once)) {
-            eprintln!("{} ({}/{rounds})", job.name, round + 1);
+        for one in measurements(quick).iter().filter(|one| wanted(one.name) && (round == 0 || !one.once)) {
+            eprintln!("{} ({}/{rounds})", one.name, round + 1);
             let place = folder.fresh()?;
-            let value = spawn(job.probe, &job.parameters, &place, None)?;
-            take(job.name, &value);
-            if job.probe == "suspended" {
-                take(job.name, &spawn("reopen", &job.parameters, &place, None)?);
+            let value = spawn(one.probe, &one.parameters, &place, None)?;
+            take(one.name, &value);
+            if one.probe == "suspended" {
+                take(one.name, &spawn("reopen", &one.parameters, &place, None)?);
             }
             std::fs::remove_dir_all(&place)?;
         }

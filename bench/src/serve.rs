@@ -6,8 +6,8 @@ use anyhow::Result;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Starts the server on a free loopback port and returns its base address. Every request is answered
-/// with one tool call, except that `answers` says which ones are answered with text.
+/// Starts the server on a free loopback port and returns its base address. Every request is answered with
+/// one tool call: the no-op tool, or a question to a person when the Run's input says so.
 pub async fn start(payload: usize) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = format!("http://{}/v1", listener.local_addr()?);
@@ -25,9 +25,10 @@ async fn connection(mut stream: TcpStream, payload: usize) {
     let mut turn = 0_u64;
     loop {
         let Some(body_end) = read_request(&mut stream, &mut buffer).await else { return };
+        let asks = buffer[..body_end].windows(ASK.len()).any(|window| window == ASK) && body_end < ASK_BYTES;
         buffer.drain(..body_end);
         turn += 1;
-        let body = reply(turn, payload);
+        let body = if asks { question(turn) } else { reply(turn, payload) };
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
@@ -58,14 +59,27 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<us
     }
 }
 
+/// A Run whose input is this word asks a person; so do all its later turns while they are short.
+const ASK: &[u8] = b"\"content\":\"ask\"";
+const ASK_BYTES: usize = 16 * 1024;
+
+fn question(turn: u64) -> String {
+    let args = serde_json::json!({ "question": "Shall I go on?" }).to_string();
+    tool_call(turn, "ask", &args)
+}
+
 fn reply(turn: u64, payload: usize) -> String {
     let args = serde_json::json!({ "text": fresh_text(payload) }).to_string();
+    tool_call(turn, "noop", &args)
+}
+
+fn tool_call(turn: u64, name: &str, args: &str) -> String {
     serde_json::json!({
         "id": format!("r{turn}"), "object": "chat.completion", "model": "bench",
         "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": {
             "role": "assistant", "content": null,
             "tool_calls": [{ "id": format!("t{turn}"), "type": "function",
-                "function": { "name": "noop", "arguments": args } }] } }],
+                "function": { "name": name, "arguments": args } }] } }],
         "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 }
     })
     .to_string()

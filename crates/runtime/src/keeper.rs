@@ -66,7 +66,10 @@ fn notify(runtime: &Runtime, which: impl Fn(loopd_kernel::RunId) -> bool) -> boo
 
 async fn claim_due(runtime: &Runtime) {
     let inner = &runtime.inner;
-    while inner.performer.config.claims {
+    if !inner.performer.config.claims {
+        return;
+    }
+    loop {
         let room = inner.performer.config.concurrency.saturating_sub(runtime.with_active(|active| active.len()));
         if room == 0 || inner.drain.is_cancelled() {
             return;

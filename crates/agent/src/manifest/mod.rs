@@ -66,7 +66,7 @@ pub struct Metadata {
     pub name: String,
     /// The declared version; the part before the first dot is the major version.
     #[serde(default = "first_version")]
-    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)*$"))]
+    #[schemars(extend("type" = ["string", "number"]), regex(pattern = r"^[0-9]+(\.[0-9]+)*$"))]
     pub version: String,
     /// What the Agent is for, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -285,6 +285,88 @@ fn a_class_is_only_made_stricter() {
 }
 
 #[test]
+fn a_version_needs_no_quotes() {
+    for (written, version) in [
+        ("2", "2"),
+        ("2.10", "2.10"),
+        ("\"2.10\"", "2.10"),
+        ("1.2.3", "1.2.3"),
+    ] {
+        let yaml = FULL.replace("\"2.1\"", written);
+        let manifest = Manifest::parse("a.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(manifest.metadata.version, version);
+    }
+}
+
+#[test]
+fn the_guide_shows_a_manifest_that_reads() {
+    let guide = include_str!("../../../../docs/agents.md");
+    let yaml = guide
+        .split("```yaml")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("a manifest");
+    Manifest::parse("docs/agents.md", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn the_published_schema_holds_what_the_reader_holds() {
+    let schema: serde_json::Value = serde_json::from_str(&json_schema()).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let head = "apiVersion: loopd.dev/v1alpha1\nkind: Agent\nmetadata: { name: a, version: 2 }\nspec:\n";
+    let spec = |spec: &str| {
+        format!(
+            "{head}{}",
+            spec.lines().map(|line| format!("  {line}\n")).collect::<String>()
+        )
+    };
+    let model = "model: { provider: openai, name: m }\n";
+    for (yaml, reads) in [
+        (FULL.to_owned(), true),
+        (spec("model: { provider: demo, script: d }"), true),
+        (
+            spec(
+                "model: { provider: openai, name: m, temperature: 0.7, price: { inputPerMillion: 1, outputPerMillion: '2.5' } }",
+            ),
+            true,
+        ),
+        (spec("model: { provider: openai, script: d, name: m }"), false),
+        (spec("model: { provider: openai }"), false),
+        (spec("model: { provider: demo, name: m, script: d }"), false),
+        (
+            spec("model: { provider: openai, name: m, temperature: 3 }"),
+            false,
+        ),
+        (
+            spec(&format!(
+                "{model}tools: [ {{ use: files, root: . }}, {{ native: pay }}, {{ use: ask }} ]"
+            )),
+            true,
+        ),
+        (spec(&format!("{model}tools: [ {{ use: ask, root: . }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: files }} ]")), false),
+        (
+            spec(&format!("{model}tools: [ {{ native: pay, use: ask }} ]")),
+            false,
+        ),
+        (spec(&format!("{model}tools: [ {{ }} ]")), false),
+        (spec(&format!("{model}limits: {{ wall: 10m, usd: 0.5 }}")), true),
+        (spec(&format!("{model}limits: {{ wall: 10 }}")), false),
+        (spec(&format!("{model}limits: {{ iterations: 0 }}")), false),
+        (spec(&format!("{model}limit: {{ }}")), false),
+        (spec(&format!("{model}output: {{ schema: [] }}")), false),
+    ] {
+        let value: serde_json::Value = serde_saphyr::from_str(&yaml).expect("YAML");
+        assert_eq!(
+            Manifest::parse("a.yaml", yaml.as_bytes()).is_ok(),
+            reads,
+            "{yaml}"
+        );
+        assert_eq!(validator.is_valid(&value), reads, "{yaml}");
+    }
+}
+
+#[test]
 fn the_published_schema_is_up_to_date() {
     expect_file!["../../../../docs/schemas/agent.schema.json"].assert_eq(&json_schema());
 }

@@ -8,7 +8,7 @@ use crate::ids::{CallId, QuestionId, Seq};
 use crate::model::ModelCall;
 use crate::outcome::Outcome;
 use crate::question::{Ask, OpenQuestion, Resolution};
-use crate::record::{ActionRecord, Decided, Intended, Record, Recovered, Resolved, Settled, Settlement, Started};
+use crate::record::{ActionRecord, Decided, Ended, Intended, Record, Recovered, Resolved, Settled, Settlement, Started};
 use crate::transcript;
 use crate::units::TimeMs;
 use alloc::string::String;
@@ -78,7 +78,7 @@ impl Projection {
                 self.limits = self.limits.raised(&changed.raise);
                 Ok(())
             }
-            Record::Ended(ended) => self.ended(entry, ended.outcome.clone()),
+            Record::Ended(ended) => self.ended(entry, ended),
             Record::Intended(intended) => self.intended(entry, intended),
             Record::Attempted(attempted) => {
                 let mut call = take(&mut self.open, attempted.call)?;
@@ -221,18 +221,23 @@ impl Projection {
         Ok(())
     }
 
-    fn ended(&mut self, entry: &Entry, outcome: Outcome) -> Folded {
-        let outcome = match outcome {
+    fn ended(&mut self, entry: &Entry, ended: &Ended) -> Folded {
+        let outcome = match ended.outcome.clone() {
             Outcome::Completed { .. } => {
                 let output = core::str::from_utf8(&entry.payload).map_err(|_| FoldProblem::BadPayload)?;
                 Outcome::Completed { output: output.into() }
             }
-            Outcome::BudgetExceeded { .. }
+            outcome @ (Outcome::BudgetExceeded { .. }
             | Outcome::Stuck { .. }
             | Outcome::Interrupted { .. }
             | Outcome::PolicyDenied { .. }
-            | Outcome::Failed { .. } => outcome,
+            | Outcome::Failed { .. }) => outcome,
         };
+        // The chain covers the bytes of a seal, not their truth.
+        let decided = self.finishing.as_ref().is_none_or(|decided| *decided == outcome);
+        if !decided || ended.head != self.head.hash || ended.totals != self.ledger {
+            return Err(FoldProblem::WrongSeal);
+        }
         self.status = Status::Ended(outcome);
         self.finishing = None;
         self.events.clear();

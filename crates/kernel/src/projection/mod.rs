@@ -381,6 +381,8 @@ pub enum FoldProblem {
     PatchDoesNotFit,
     /// The State after the patch is not the one that was recorded.
     StateDigest,
+    /// The seal names another head, other totals or another outcome than the Journal before it.
+    WrongSeal,
     /// The first Entry is not `started`, or a later one is.
     NotStarted,
 }
@@ -398,6 +400,7 @@ impl fmt::Display for FoldError {
             FoldProblem::BadPayload => f.write_str("a span leaves the payload or is not text"),
             FoldProblem::PatchDoesNotFit => f.write_str("the state patch does not fit"),
             FoldProblem::StateDigest => f.write_str("the state after the patch is not the recorded one"),
+            FoldProblem::WrongSeal => f.write_str("the seal contradicts the entries before it"),
             FoldProblem::NotStarted => f.write_str("a journal begins with exactly one started entry"),
         }
     }
