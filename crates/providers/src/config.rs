@@ -122,7 +122,9 @@ impl DemoConfig {
     /// [`ConfigError`].
     pub fn build(&self) -> Result<Demo, ConfigError> {
         let script = match (&self.script, &self.script_file) {
-            (Some(_), Some(_)) => return Err(wrong("script_file", "there is a script besides; give one of them")),
+            (Some(_), Some(_)) => {
+                return Err(wrong("script_file", "there is a script besides; give one of them"));
+            }
             (Some(script), None) => script.clone(),
             (None, Some(path)) => {
                 let text = std::fs::read_to_string(path)
@@ -305,13 +307,11 @@ impl OpenAiConfig {
         Ok(url)
     }
 
-    fn key(
-        &self,
-        is_openai: bool,
-        variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Option<ApiKey>, ConfigError> {
+    fn key(&self, is_openai: bool, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<ApiKey>, ConfigError> {
         Ok(match (&self.api_key_env, &self.api_key_file) {
-            (Some(_), Some(_)) => return Err(wrong("api_key_file", "there is api_key_env besides; give one of them")),
+            (Some(_), Some(_)) => {
+                return Err(wrong("api_key_file", "there is api_key_env besides; give one of them"));
+            }
             (Some(name), None) => Some(ApiKey::from_variable(name, variable)?),
             (None, Some(path)) => Some(ApiKey::from_file(path)?),
             (None, None) if is_openai => Some(ApiKey::from_variable("OPENAI_API_KEY", variable)?),
@@ -378,5 +378,169 @@ fn is_loopback(url: &Url) -> bool {
     match address {
         Ok(address) => address.is_loopback(),
         Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    /// A configuration in, what the model makes of it or the error with its cause out. `KEY` is set to `sk-1`.
+    #[track_caller]
+    fn check(json: &str, expect: Expect) {
+        let variable = |name: &str| (name == "KEY" || name == "OPENAI_API_KEY").then(|| "sk-1".to_owned());
+        let shown = match serde_json::from_str(json) {
+            Err(error) => error.to_string(),
+            Ok(ModelConfig::Demo(config)) => match config.build() {
+                Err(error) => error.to_string(),
+                Ok(demo) => format!("{:?}", demo.terms()),
+            },
+            Ok(ModelConfig::Openai(config)) => match config.build(&variable) {
+                Err(error) => error.to_string(),
+                Ok(model) => {
+                    let terms = model.terms;
+                    let price = terms.price.map(|price| (price.input, price.cache_read, price.output));
+                    let debug = format!("{model:?}{config:?}");
+                    assert!(!debug.contains("sk-1") && !debug.contains("hush"), "{debug}");
+                    format!(
+                        "{} as {}, key {}, price {price:?}, {} ms, {} attempts",
+                        model.endpoint,
+                        model.origin,
+                        model.key.is_some(),
+                        terms.timeout_ms,
+                        terms.max_attempts
+                    )
+                }
+            },
+        };
+        expect.assert_eq(&shown);
+    }
+
+    #[test]
+    fn openai_needs_a_name_and_a_key() {
+        check(
+            r#"{"provider": "openai", "model": "gpt-5-mini"}"#,
+            expect![
+                "https://api.openai.com/v1/chat/completions as openai/gpt-5-mini, key true, price Some((250000, 25000, 2000000)), 300000 ms, 4 attempts"
+            ],
+        );
+        check(
+            r#"{"provider": "openai", "model": "gpt-5-mini", "api_key_env": "NO_KEY"}"#,
+            expect!["no API key: set the environment variable NO_KEY"],
+        );
+        check(
+            r#"{"provider": "openai", "model": "gpt-99-imaginary", "timeout_ms": 1000, "max_attempts": 2}"#,
+            expect![
+                "https://api.openai.com/v1/chat/completions as openai/gpt-99-imaginary, key true, price None, 1000 ms, 2 attempts"
+            ],
+        );
+    }
+
+    #[test]
+    fn other_servers_have_no_key_and_no_price_unless_told() {
+        // The table would know the address in its path.
+        check(
+            r#"{"provider": "openai", "model": "gpt-5-mini", "base_url": "http://localhost/https://api.openai.com/v1"}"#,
+            expect![
+                "http://localhost/https://api.openai.com/v1/chat/completions as localhost/gpt-5-mini, key false, price None, 300000 ms, 4 attempts"
+            ],
+        );
+        check(
+            r#"{"provider": "openai", "model": "gpt-5-mini", "base_url": "http://127.0.0.1:8080/v1"}"#,
+            expect![
+                "http://127.0.0.1:8080/v1/chat/completions as 127.0.0.1:8080/gpt-5-mini, key false, price None, 300000 ms, 4 attempts"
+            ],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "base_url": "http://[::1]/", "price": {"input": 0.5, "output": "1"}}"#,
+            expect![
+                "http://[::1]/chat/completions as [::1]/m, key false, price Some((500000, 500000, 1000000)), 300000 ms, 4 attempts"
+            ],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "base_url": "https://models.example.com", "vendor": "me", "api_key_env": "KEY", "headers": {"x-a": "hush"}}"#,
+            expect!["https://models.example.com/chat/completions as me/m, key true, price None, 300000 ms, 4 attempts"],
+        );
+        check(
+            r#"{"provider": "openai", "model": "gpt-5-mini", "base_url": "https://models.example.com/v1"}"#,
+            expect![
+                "https://models.example.com/v1/chat/completions as models.example.com/gpt-5-mini, key false, price None, 300000 ms, 4 attempts"
+            ],
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_right_is_refused() {
+        check(r#"{"provider": "openai", "model": ""}"#, expect!["model: is empty"]);
+        check(
+            r#"{"provider": "openai", "model": "m", "base_url": "nowhere"}"#,
+            expect!["base_url: relative URL without a base"],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "base_url": "file:///v1"}"#,
+            expect!["base_url: must begin with http:// or https://"],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "base_url": "https://me:sk-1@example.com"}"#,
+            expect!["base_url: must hold no password; use api_key_env or api_key_file"],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "extra_body": {"messages": []}}"#,
+            expect!["extra_body: `messages` is not for you to set here"],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "headers": {"a b": "hush"}}"#,
+            expect![[r#"headers: "a b" is no name of a header"#]],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "headers": {"x-a": "hush\n"}}"#,
+            expect!["headers: the value of x-a holds what no header may hold"],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "api_key_env": "KEY", "api_key_file": "f"}"#,
+            expect!["api_key_file: there is api_key_env besides; give one of them"],
+        );
+        check(
+            r#"{"provider": "openai", "model": "m", "modle": 1}"#,
+            expect![
+                "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `api_key_header`, `headers`, `extra_body`, `stream`, `stream_usage`, `max_completion_tokens`, `structured_output`, `schema_with_tools`, `parallel_tool_calls`, `replay_reasoning`, `price`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `max_attempts`"
+            ],
+        );
+        check(
+            r#"{"provider": "gemini", "model": "m"}"#,
+            expect!["unknown variant `gemini`, expected `openai` or `demo` at line 1 column 21"],
+        );
+    }
+
+    #[test]
+    fn the_demo_model_is_known_to_cost_nothing() {
+        check(
+            r#"{"provider": "demo"}"#,
+            expect![
+                "ModelTerms { price: Some(Price { input: 0, cache_read: 0, cache_write: 0, output: 0, reasoning: 0 }), timeout_ms: 300000, max_attempts: 4 }"
+            ],
+        );
+        check(
+            r#"{"provider": "demo", "script": {"turns": [{"say": "x"}]}, "max_attempts": 9, "price": {"input": 1, "output": 2}}"#,
+            expect![
+                "ModelTerms { price: Some(Price { input: 1000000, cache_read: 1000000, cache_write: 1000000, output: 2000000, reasoning: 2000000 }), timeout_ms: 300000, max_attempts: 9 }"
+            ],
+        );
+        check(r#"{"provider": "demo", "script": {"turns": []}}"#, expect!["script of the demo model: it has no turns"]);
+        check(
+            r#"{"provider": "demo", "script_file": "/no/such/file"}"#,
+            expect!["script_file: /no/such/file cannot be read"],
+        );
+    }
+
+    #[test]
+    fn a_configuration_reads_what_it_writes() {
+        let openai = ModelConfig::Openai(OpenAiConfig::new("m").at("http://localhost"));
+        let demo = ModelConfig::Demo(DemoConfig { script: Some(DemoScript::default()), ..DemoConfig::default() });
+        for config in [openai, demo] {
+            let text = serde_json::to_string(&config).expect("JSON");
+            assert_eq!(serde_json::from_str::<ModelConfig>(&text).expect("again"), config, "{text}");
+        }
     }
 }

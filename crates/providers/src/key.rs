@@ -47,8 +47,7 @@ impl ApiKey {
     /// # Errors
     /// [`KeyError::File`] and [`KeyError::EmptyFile`].
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| KeyError::File { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| KeyError::File { path: path.to_owned(), source })?;
         let key = Self::new(&text);
         if key.0.is_empty() { Err(KeyError::EmptyFile(path.to_owned())) } else { Ok(key) }
     }

@@ -183,6 +183,8 @@ mod tests {
         for (base_url, model) in [
             ("https://api.openai.com/v1", "gpt-99-imaginary"),
             ("https://api.openai.com/v1", ""),
+            // It has no price for output.
+            ("https://api.openai.com/v1", "text-embedding-3-small"),
             ("https://models.example.com/v1", "gpt-5-mini"),
             ("http://127.0.0.1:8080/v1", "gpt-5-mini"),
             ("http://localhost:8080/v1", "smollm2-135m"),
@@ -197,8 +199,13 @@ mod tests {
     fn declared_prices_read_as_people_write_them() {
         let read = |json: &str| serde_json::from_str::<DeclaredPrice>(json).map(Price::from);
         let price = read(r#"{"input": 1.25, "output": "10", "cache_read": 0.1}"#).expect("a price");
-        let expect =
-            Price { input: 1_250_000, cache_read: 100_000, cache_write: 1_250_000, output: 10_000_000, reasoning: 10_000_000 };
+        let expect = Price {
+            input: 1_250_000,
+            cache_read: 100_000,
+            cache_write: 1_250_000,
+            output: 10_000_000,
+            reasoning: 10_000_000,
+        };
         assert_eq!(price, expect);
         assert_eq!(read(r#"{"input": 0, "output": 0}"#).expect("free"), Price::default());
         for wrong in [r#"{"input": 1}"#, r#"{"input": -1, "output": 1}"#, r#"{"input": 0.0000001, "output": 1}"#] {

@@ -15,10 +15,10 @@ pub use template::TemplateError;
 
 use crate::wire::within;
 use async_trait::async_trait;
+use loopd_kernel::Usage;
 use loopd_kernel::machine::ModelTerms;
 use loopd_kernel::model::{Message, ModelReply, Part, StopReason};
 use loopd_kernel::units::Price;
-use loopd_kernel::Usage;
 use loopd_runtime::{CallContext, Delta, Model, ModelAnswer, ModelError, ModelRequest};
 use scene::Scene;
 use std::time::Duration;
@@ -68,9 +68,10 @@ impl Demo {
 
     async fn play(&self, request: &ModelRequest, context: &CallContext) -> Result<ModelAnswer, ModelError> {
         let scene = Scene::of(request);
-        let turn = self.script.turns.iter().find(|turn| scene.fits(&turn.when)).ok_or_else(|| {
-            ModelError::Rejected(format!("no turn of the demo script fits: {}", scene.describe()))
-        })?;
+        let turn =
+            self.script.turns.iter().find(|turn| scene.fits(&turn.when)).ok_or_else(|| {
+                ModelError::Rejected(format!("no turn of the demo script fits: {}", scene.describe()))
+            })?;
         let pace = turn.pace.unwrap_or(self.script.pace);
         let fault = turn.faults.iter().find(|fault| fault.attempt == context.attempt);
         let answer = self.answer(turn, &scene, request);

@@ -23,7 +23,10 @@ enum Slot {
     Turn,
     Step,
     /// The last result of a tool, or the part of it that a JSON pointer names.
-    Tool { name: String, pointer: Option<String> },
+    Tool {
+        name: String,
+        pointer: Option<String>,
+    },
 }
 
 /// A placeholder that cannot be filled.
@@ -127,9 +130,7 @@ pub(super) fn fill(value: &Value, scene: &Scene<'_>) -> Value {
     match value {
         Value::String(text) => Template::parse(text).map_or_else(|_| value.clone(), |text| text.value(scene)),
         Value::Array(items) => items.iter().map(|item| fill(item, scene)).collect(),
-        Value::Object(members) => {
-            members.iter().map(|(name, member)| (name.clone(), fill(member, scene))).collect()
-        }
+        Value::Object(members) => members.iter().map(|(name, member)| (name.clone(), fill(member, scene))).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }

@@ -9,6 +9,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+/// In it, time passes only where everybody waits for it.
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().expect("a runtime")
+}
+
 fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         model: MODEL.into(),
@@ -63,7 +69,6 @@ fn render(result: &Result<ModelAnswer, ModelError>) -> String {
 /// Plays the attempts 1 to `attempts` of one request, in a process where time does not pass by itself. Each line has
 /// the milliseconds that passed and what was shown.
 async fn play(demo: &Demo, request: &ModelRequest, attempts: u32) -> String {
-    tokio::time::pause();
     let mut text = String::new();
     for attempt in 1..=attempts {
         let (sender, mut deltas) = mpsc::unbounded_channel();
@@ -82,7 +87,7 @@ async fn play(demo: &Demo, request: &ModelRequest, attempts: u32) -> String {
 #[track_caller]
 fn check_request(script: &str, request: &ModelRequest, attempts: u32, expect: Expect) {
     let script = DemoScript::from_json(script).expect("JSON");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime = runtime();
     let first = runtime.block_on(play(&Demo::new(script.clone()).expect("a script"), request, attempts));
     // Another process, which knows nothing of the first, answers the same.
     let second = runtime.block_on(play(&Demo::new(script).expect("a script"), request, attempts));
@@ -97,14 +102,16 @@ fn check(script: &str, messages: Vec<Message>, expect: Expect) {
 
 /// Plays a whole conversation: after each turn the tools answer with `results`.
 fn conversation(demo: &Demo, input: &str, results: &[&str]) -> String {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime = runtime();
     let mut request = request(vec![user(input)]);
     let mut results = results.iter();
     let mut text = String::new();
     for _ in 0..10 {
         let answer = runtime.block_on(demo.call(request.clone(), context(1)));
         text.push_str(&render(&answer));
-        let Ok(ModelAnswer { reply, .. }) = answer else { break };
+        let Ok(ModelAnswer { reply, .. }) = answer else {
+            break;
+        };
         request.messages.push(Arc::new(Message::Assistant { parts: reply.parts.clone() }));
         for (id, ..) in reply.tool_uses() {
             let said = results.next().expect("a result");
@@ -120,16 +127,24 @@ fn conversation(demo: &Demo, input: &str, results: &[&str]) -> String {
 #[test]
 fn the_default_script_answers_anything_and_says_what_it_is() {
     let script = serde_json::to_string(&DemoScript::default()).expect("JSON");
-    check(&script, vec![user("Hello?")], expect![[r#"
+    check(
+        &script,
+        vec![user("Hello?")],
+        expect![[r#"
         after 0 ms, shown ["(demo ", "model) ", "No ", "real ", "model ", "is ", "connected. ", "You ", "said: ", "Hello?"]
         text (demo model) No real model is connected. You said: Hello?
-        EndTurn (2, 14)
-    "#]]);
-    check(&script, vec![user("q"), result("x", "{{input}} 22", false)], expect![[r#"
+        EndTurn (2, 15)
+    "#]],
+    );
+    check(
+        &script,
+        vec![user("q"), result("x", "{{input}} 22", false)],
+        expect![[r#"
         after 0 ms, shown ["(demo ", "model) ", "The ", "tool ", "answered: ", "{{input}} ", "22"]
         text (demo model) The tool answered: {{input}} 22
         EndTurn (4, 11)
-    "#]]);
+    "#]],
+    );
     assert_eq!(Demo::default().terms().price, Some(Price::default()));
 }
 
@@ -153,26 +168,33 @@ fn turns_follow_what_the_request_says() {
     expect![[r#"
         text (demo) Let me look.
         use demo_1_0 weather {"list":["1"],"place":"of the weather in Rome"}
-        ToolUse (6, 20)
+        ToolUse (5, 19)
         use demo_2_0 weather {"again":22,"n":1.5}
-        ToolUse (28, 7)
+        ToolUse (26, 7)
         text (demo) 23 degrees in Rome, turn 3, step 3.
         EndTurn (100, 9)
     "#]]
     .assert_eq(&conversation(&demo, "the weather in Rome", &[r#"{"temp":22}"#, r#"{"temp":23,"places":["Rome"]}"#]));
-    check(WEATHER, vec![user("hi")], expect![[r#"
+    check(
+        WEATHER,
+        vec![user("hi")],
+        expect![[r#"
         after 0 ms, shown ["(demo) ", "Ask ", "me ", "about ", "the ", "weather."]
         text (demo) Ask me about the weather.
         EndTurn (1, 8)
-    "#]]);
-    let used = Message::Assistant {
-        parts: vec![Part::ToolUse { id: "a".into(), name: "weather".into(), args: "{}".into() }],
-    };
-    check(WEATHER, vec![user("weather"), used, result("a", "timeout", true), user("well?")], expect![[r#"
+    "#]],
+    );
+    let used =
+        Message::Assistant { parts: vec![Part::ToolUse { id: "a".into(), name: "weather".into(), args: "{}".into() }] };
+    check(
+        WEATHER,
+        vec![user("weather"), used, result("a", "timeout", true), user("well?")],
+        expect![[r#"
         after 0 ms, shown ["(demo) ", "No ", "weather ", "today."]
         text (demo) No weather today.
         EndTurn (7, 6)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -184,29 +206,49 @@ fn conditions_on_what_surrounds_a_conversation() {
     ]}"#;
     let mut planner = request(vec![user("q")]);
     let search = ToolOffer { name: "search".into(), description: String::new(), parameters: "{}".into() };
-    planner.constants =
-        Arc::new(ModelConstants { system: Some("You are the Planner.".into()), tools: vec![search], output_schema: None });
-    check_request(script, &planner, 1, expect![[r#"
+    planner.constants = Arc::new(ModelConstants {
+        system: Some("You are the Planner.".into()),
+        tools: vec![search],
+        output_schema: None,
+    });
+    check_request(
+        script,
+        &planner,
+        1,
+        expect![[r#"
         after 0 ms, shown ["{\"plan\":[\"q\",1]}"]
         text {"plan":["q",1]}
         EndTurn (8, 4)
-    "#]]);
-    check(script, vec![user("q")], expect![[r#"
+    "#]],
+    );
+    check(
+        script,
+        vec![user("q")],
+        expect![[r#"
         after 0 ms, shown []
         use demo_1_0 broken {oops
         use demo_1_1 bare {}
         ToolUse (1, 5)
-    "#]]);
+    "#]],
+    );
     let spoken = || Message::Assistant { parts: vec![] };
-    check(script, vec![user("q"), spoken(), user("r")], expect![[r#"
+    check(
+        script,
+        vec![user("q"), spoken(), user("r")],
+        expect![[r#"
         after 0 ms, shown ["again"]
         text again
         EndTurn (1, 2)
-    "#]]);
-    check(script, vec![user("q"), spoken(), spoken(), user("s")], expect![[r#"
+    "#]],
+    );
+    check(
+        script,
+        vec![user("q"), spoken(), spoken(), user("s")],
+        expect![[r#"
         after 0 ms, shown []
         rejected: no turn of the demo script fits: turn 3, step 1, fresh results of [], last user message "s"
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -216,7 +258,11 @@ fn pace_and_faults_show_recovery() {
         {"attempt": 2, "error": "cut", "after_words": 2},
         {"attempt": 3, "error": "hang"}
     ]}]}"#;
-    check_request(script, &request(vec![user("q")]), 4, expect![[r#"
+    check_request(
+        script,
+        &request(vec![user("q")]),
+        4,
+        expect![[r#"
         after 300 ms, shown []
         rate limited: (demo model) a fault of the script
         after 350 ms, shown ["one ", "two "]
@@ -226,7 +272,8 @@ fn pace_and_faults_show_recovery() {
         after 450 ms, shown ["one ", "two ", "three ", "four"]
         text one two three four
         EndTurn (1, 5)
-    "#]]);
+    "#]],
+    );
     for (kind, code) in [
         ("unavailable", "model.unavailable"),
         ("malformed", "model.malformed"),
@@ -236,7 +283,7 @@ fn pace_and_faults_show_recovery() {
     ] {
         let script = format!(r#"{{"turns": [{{"say": "x", "faults": [{{"attempt": 1, "error": "{kind}"}}]}}]}}"#);
         let demo = Demo::new(DemoScript::from_json(&script).expect("JSON")).expect("a script");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let runtime = runtime();
         let error = runtime.block_on(demo.call(request(vec![user("q")]), context(1))).expect_err("a fault");
         assert_eq!(error.code(), code);
     }
@@ -247,11 +294,16 @@ fn the_output_limit_is_held() {
     let mut small = request(vec![user("q")]);
     small.max_output_tokens = 3;
     let script = r#"{"label": "", "turns": [{"say": "é é é é é é é é", "use": [{"tool": "f"}]}]}"#;
-    check_request(script, &small, 1, expect![[r#"
+    check_request(
+        script,
+        &small,
+        1,
+        expect![[r#"
         after 0 ms, shown ["é ", "é ", "é ", "é "]
         text é é é é 
         Length (1, 3)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -261,11 +313,29 @@ fn a_wrong_script_says_what_is_wrong() {
         expect.assert_eq(&error.to_string());
     };
     check(r#"{"turns": []}"#, expect!["it has no turns"]);
-    check(r#"{"turns": [{"say": "a"}, {"when": {"turn": 1}}]}"#, expect!["turn 2 does nothing: it needs `say`, `json` or `use`"]);
+    check(
+        r#"{"turns": [{"say": "a"}, {"when": {"turn": 1}}]}"#,
+        expect!["turn 2 does nothing: it needs `say`, `json` or `use`"],
+    );
     check(r#"{"turns": [{"say": "a", "json": 1}]}"#, expect!["turn 1 has `say` and `json`: it can have one text"]);
-    check(r#"{"turns": [{"say": "{{inptu}}"}]}"#, expect![[r#"turn 1: the placeholder "{{inptu}}" is unknown; there are {{input}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}"#]]);
-    check(r#"{"turns": [{"use": [{"tool": "f", "args": {"a": ["{{input"]}}]}]}"#, expect![[r#"turn 1: the placeholder "{{input" is unknown; there are {{input}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}"#]]);
-    check(r#"{"turns": [{"say": "a", "wen": {}}]}"#, expect!["unknown field `wen`, expected one of `when`, `say`, `json`, `use`, `pace`, `usage`, `stop`, `faults` at line 1 column 30"]);
+    check(
+        r#"{"turns": [{"say": "{{inptu}}"}]}"#,
+        expect![[
+            r#"turn 1: the placeholder "{{inptu}}" is unknown; there are {{input}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}"#
+        ]],
+    );
+    check(
+        r#"{"turns": [{"use": [{"tool": "f", "args": {"a": ["{{input"]}}]}]}"#,
+        expect![[
+            r#"turn 1: the placeholder "{{input" is unknown; there are {{input}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}"#
+        ]],
+    );
+    check(
+        r#"{"turns": [{"say": "a", "wen": {}}]}"#,
+        expect![
+            "unknown field `wen`, expected one of `when`, `say`, `json`, `use`, `pace`, `usage`, `stop`, `faults` at line 1 column 29"
+        ],
+    );
 }
 
 /// The script in the documentation is one.
@@ -286,9 +356,9 @@ fn the_documented_script_plays() {
     expect![[r#"
         text (demo model) I will look that up.
         use demo_1_0 get_weather {"city":"weather in Rome"}
-        ToolUse (4, 19)
+        ToolUse (4, 18)
         text (demo model) It is 22 degrees.
-        EndTurn (27, 9)
+        EndTurn (26, 8)
     "#]]
     .assert_eq(&conversation(&demo, "weather in Rome", &[r#"{"temperature":22}"#]));
 }

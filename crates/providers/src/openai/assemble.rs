@@ -63,6 +63,7 @@ struct Reasoning {
     content: String,
     plain: String,
     details: Vec<String>,
+    thinking: Vec<String>,
 }
 
 impl<'a> Assembler<'a> {
@@ -96,17 +97,20 @@ impl<'a> Assembler<'a> {
             self.done = true;
             return Ok(String::new());
         }
-        if event.name == "error" {
-            return Err(self.complaint(data));
+        match event.name.as_str() {
+            "error" => Err(self.complaint(data)),
+            "ping" | "keepalive" | "keep-alive" | "heartbeat" => Ok(String::new()),
+            _ => self.chunk(data),
         }
-        self.chunk(data)
     }
 
     /// Takes a completion that came whole.
     pub(super) fn whole(mut self, body: &str) -> Result<ModelAnswer, ModelError> {
         match serde_json::from_str::<&RawValue>(body) {
             Ok(_) => {}
-            Err(error) if is_cut(body, &error) => return Err(self.interrupted("the answer ends in the middle")),
+            Err(error) if is_cut(body, &error) => {
+                return Err(self.interrupted("the answer ends in the middle"));
+            }
             Err(_) => return Err(self.malformed(&format!("no JSON: {body}"))),
         }
         self.chunk(body)?;
@@ -183,14 +187,21 @@ impl<'a> Assembler<'a> {
             let text: JsonText = serde_json::from_str(content.get()).map_err(malformed)?;
             return Ok(self.text(&text));
         }
+        let raw: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(malformed)?;
         let parts: Vec<ContentPart> = serde_json::from_str(content.get()).map_err(malformed)?;
         let mut shown = String::new();
-        for part in parts {
+        for (raw, part) in raw.into_iter().zip(parts) {
             let text = match part.kind.as_str() {
                 "text" | "output_text" => part.text.unwrap_or_default(),
                 "refusal" => {
                     self.refused = true;
                     part.refusal.unwrap_or_default()
+                }
+                // Mistral's reasoning. It is kept, and does not go back.
+                "thinking" => {
+                    self.reasoning_before();
+                    self.reasoning.thinking.push(raw.get().to_owned());
+                    continue;
                 }
                 kind => return Err(self.malformed(&format!("content of the unknown type {kind:?}"))),
             };
@@ -213,21 +224,28 @@ impl<'a> Assembler<'a> {
     }
 
     fn reason(&mut self, said: &Said<'_>) -> Result<(), ModelError> {
-        let was_empty = self.reasoning.is_empty();
         let inside = |raw: &'_ RawValue| {
             let body = raw.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(str::to_owned);
             body.ok_or_else(|| self.malformed(&format!("reasoning that is no text: {}", raw.get())))
         };
-        let content = said.reasoning_content.map(inside).transpose()?;
-        let plain = said.reasoning.map(inside).transpose()?;
+        // Servers that do not reason send empty strings.
+        let content = said.reasoning_content.map(inside).transpose()?.filter(|body| !body.is_empty());
+        let plain = said.reasoning.map(inside).transpose()?.filter(|body| !body.is_empty());
+        let details = said.reasoning_details.as_deref().unwrap_or_default();
+        if content.is_some() || plain.is_some() || !details.is_empty() {
+            self.reasoning_before();
+        }
         self.reasoning.content.push_str(&content.unwrap_or_default());
         self.reasoning.plain.push_str(&plain.unwrap_or_default());
-        let details = said.reasoning_details.iter().flatten();
-        self.reasoning.details.extend(details.map(|detail| detail.get().to_owned()));
-        if was_empty && !self.reasoning.is_empty() {
+        self.reasoning.details.extend(details.iter().map(|detail| detail.get().to_owned()));
+        Ok(())
+    }
+
+    /// Gives reasoning its place: where its first piece appears.
+    fn reasoning_before(&mut self) {
+        if !self.pieces.iter().any(|piece| matches!(piece, Piece::Reasoning)) {
             self.pieces.push(Piece::Reasoning);
         }
-        Ok(())
     }
 
     /// The answer, if it is one.
@@ -249,9 +267,7 @@ impl<'a> Assembler<'a> {
         for piece in &self.pieces {
             parts.push(match piece {
                 Piece::Text(text) => Part::Text { text: text.text() },
-                Piece::Call(at) => {
-                    self.calls.part(*at, self.belongs.call).map_err(|wrong| self.malformed(&wrong))?
-                }
+                Piece::Call(at) => self.calls.part(*at, self.belongs.call).map_err(|wrong| self.malformed(&wrong))?,
                 Piece::Reasoning => {
                     Part::Reasoning { opaque: self.reasoning.opaque(), origin: self.belongs.origin.to_owned() }
                 }
@@ -303,15 +319,16 @@ fn is_cut(text: &str, error: &serde_json::Error) -> bool {
 }
 
 impl Reasoning {
-    fn is_empty(&self) -> bool {
-        self.content.is_empty() && self.plain.is_empty() && self.details.is_empty()
-    }
-
-    /// The members as they go back.
+    /// The members as they go back, those that do.
     fn opaque(&self) -> String {
         let text = |name: &str, body: &str| (!body.is_empty()).then(|| format!("\"{name}\":\"{body}\""));
-        let details = (!self.details.is_empty()).then(|| format!("\"reasoning_details\":[{}]", self.details.join(",")));
-        let members = [text("reasoning_content", &self.content), text("reasoning", &self.plain), details];
+        let list = |name: &str, all: &[String]| (!all.is_empty()).then(|| format!("\"{name}\":[{}]", all.join(",")));
+        let members = [
+            text("reasoning_content", &self.content),
+            text("reasoning", &self.plain),
+            list("reasoning_details", &self.details),
+            list("thinking", &self.thinking),
+        ];
         format!("{{{}}}", members.into_iter().flatten().collect::<Vec<_>>().join(","))
     }
 }

@@ -42,10 +42,11 @@ enum Piece {
 }
 
 impl Slot {
-    /// Its arguments are one whole JSON value: whatever comes next belongs to another call.
+    /// Its arguments are one whole JSON object: whatever comes next belongs to another call.
     fn is_whole(&self) -> bool {
         match &self.args {
-            Args::Text(text) => serde_json::from_str::<&RawValue>(&text.text()).is_ok(),
+            // Its ends are looked at first, because this is asked for every fragment of a long text.
+            Args::Text(text) => text.is_within(b'{', b'}') && serde_json::from_str::<&RawValue>(&text.text()).is_ok(),
             Args::Value(_) => true,
         }
     }

@@ -117,9 +117,7 @@ impl Complaint {
             // These two promise that nothing was generated.
             Class::RateLimited if !begun => ModelError::RateLimited { message, retry_after },
             Class::Unavailable if !begun => ModelError::Unavailable { message, retry_after },
-            Class::RateLimited | Class::Unavailable | Class::Interrupted => {
-                ModelError::Interrupted { message, usage }
-            }
+            Class::RateLimited | Class::Unavailable | Class::Interrupted => ModelError::Interrupted { message, usage },
         }
     }
 
@@ -165,8 +163,15 @@ impl Complaint {
             Class::RateLimited
         } else if says(&["authentication", "permission", "invalid_api_key", "unauthorized"]) {
             Class::Unauthorised
-        } else if says(&["invalid_", "badrequest", "bad_request", "not_found", "notfound", "unsupported", "content_filter"])
-        {
+        } else if says(&[
+            "invalid_",
+            "badrequest",
+            "bad_request",
+            "not_found",
+            "notfound",
+            "unsupported",
+            "content_filter",
+        ]) {
             Class::Rejected
         } else if says(&["overloaded", "server_error", "servererror", "api_error", "unavailable", "timeout"]) {
             Class::Unavailable
@@ -224,13 +229,28 @@ mod tests {
             &[
                 (400, r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#),
                 (400, r#"{"error":{"message":"prompt is too long: 210000 tokens > 200000"}}"#),
-                (400, r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#),
-                (400, r#"{"object":"error","message":"This model's maximum context length is 8192 tokens.","type":"BadRequestError","code":400}"#),
-                (400, r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"maximum prompt length is 131072\"}"}}}"#),
+                (
+                    400,
+                    r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
+                ),
+                (
+                    400,
+                    r#"{"object":"error","message":"This model's maximum context length is 8192 tokens.","type":"BadRequestError","code":400}"#,
+                ),
+                (
+                    400,
+                    r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"maximum prompt length is 131072\"}"}}}"#,
+                ),
                 (500, r#"{"error":{"message":"input is too long for requested model"}}"#),
                 (413, "<html>Request Entity Too Large</html>"),
-                (429, r#"{"error":{"message":"Request too large for gpt-x on tokens per min: Limit 30000, Requested 40000","code":"rate_limit_exceeded"}}"#),
-                (0, r#"{"error":{"message":"The input token count (9) exceeds the maximum number of tokens allowed (8)"}}"#),
+                (
+                    429,
+                    r#"{"error":{"message":"Request too large for gpt-x on tokens per min: Limit 30000, Requested 40000","code":"rate_limit_exceeded"}}"#,
+                ),
+                (
+                    0,
+                    r#"{"error":{"message":"The input token count (9) exceeds the maximum number of tokens allowed (8)"}}"#,
+                ),
             ],
             expect![[r#"
                 too_large | too large: HTTP 400: no
@@ -250,7 +270,10 @@ mod tests {
     fn a_status_has_its_class() {
         check(
             &[
-                (400, r#"{"error":{"message":"max_tokens is too large: 9. This model supports at most 8 completion tokens"}}"#),
+                (
+                    400,
+                    r#"{"error":{"message":"max_tokens is too large: 9. This model supports at most 8 completion tokens"}}"#,
+                ),
                 (401, r#"{"error":{"message":"Incorrect API key provided: sk-1"}}"#),
                 (402, r#"{"error":{"message":"Insufficient Balance"}}"#),
                 (403, ""),

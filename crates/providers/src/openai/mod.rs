@@ -154,8 +154,7 @@ impl OpenAi {
             notes.push_str(&format!(" (request {id})"));
         }
         let body = Body::new(response, self.idle_timeout).start(ERROR_BYTES).await;
-        let mut complaint =
-            Complaint::read(Some(status.as_u16()), &String::from_utf8_lossy(&body), &self.secrets());
+        let mut complaint = Complaint::read(Some(status.as_u16()), &String::from_utf8_lossy(&body), &self.secrets());
         complaint.note(&notes);
         complaint.into_error(Known { retry_after, ..Known::default() })
     }
@@ -174,11 +173,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// An answer that comes as events.
-async fn streamed(
-    mut intake: Intake<'_>,
-    mut body: Body,
-    context: &CallContext,
-) -> Result<ModelAnswer, ModelError> {
+async fn streamed(mut intake: Intake<'_>, mut body: Body, context: &CallContext) -> Result<ModelAnswer, ModelError> {
     loop {
         match body.next().await {
             Ok(Some(piece)) => intake.push(&piece, &mut |text| show(context, text))?,

@@ -88,8 +88,7 @@ struct WireSchema<'a> {
 /// [`ModelError::Rejected`] when a schema in it is no JSON.
 pub(super) fn encode(model: &OpenAi, request: &ModelRequest) -> Result<String, ModelError> {
     let limit = Some(request.max_output_tokens);
-    let (max_tokens, max_completion_tokens) =
-        if model.completion_limit { (None, limit) } else { (limit, None) };
+    let (max_tokens, max_completion_tokens) = if model.completion_limit { (None, limit) } else { (limit, None) };
     let tools = &request.constants.tools;
     let wire = WireRequest {
         model: &model.model,
@@ -120,7 +119,9 @@ fn tool(offer: &ToolOffer) -> Result<WireTool<'_>, ModelError> {
 }
 
 fn format<'a>(model: &OpenAi, request: &'a ModelRequest) -> Result<Option<WireFormat<'a>>, ModelError> {
-    let Some(schema) = &request.constants.output_schema else { return Ok(None) };
+    let Some(schema) = &request.constants.output_schema else {
+        return Ok(None);
+    };
     if !request.constants.tools.is_empty() && !model.schema_with_tools {
         return Ok(None);
     }

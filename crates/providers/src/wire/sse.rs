@@ -163,55 +163,94 @@ mod tests {
 
     #[test]
     fn events_do_not_depend_on_the_cuts() {
-        check("data: a\n\ndata: b\n\n", expect![[r#"
+        check(
+            "data: a\n\ndata: b\n\n",
+            expect![[r#"
             "" "a"
             "" "b"
-        "#]]);
-        check("data: a\r\n\r\ndata: b\r\rdata: c\n\r\ndata: d\r\n\n", expect![[r#"
+        "#]],
+        );
+        check(
+            "data: a\r\n\r\ndata: b\r\rdata: c\n\r\ndata: d\r\n\n",
+            expect![[r#"
             "" "a"
             "" "b"
             "" "c"
             "" "d"
-        "#]]);
-        check("\u{feff}data: marked\n\ndata: \u{feff}kept\n\n", expect![[r#"
+        "#]],
+        );
+        check(
+            "\u{feff}data: marked\n\ndata: \u{feff}kept\n\n",
+            expect![[r#"
             "" "marked"
             "" "\u{feff}kept"
-        "#]]);
-        check("event: error\ndata: one\ndata:two\ndata:  three\ndata\ndata:\n\n", expect![[r#"
+        "#]],
+        );
+        check(
+            "event: error\ndata: one\ndata:two\ndata:  three\ndata\ndata:\n\n",
+            expect![[r#"
             "error" "one\ntwo\n three\n\n"
-        "#]]);
-        check("data: 那里 🎉 é\n\n", expect![[r#"
+        "#]],
+        );
+        check(
+            "data: one\r\ndata: two\r\n\r\n",
+            expect![[r#"
+                "" "one\ntwo"
+            "#]],
+        );
+        check(
+            "data: 那里 🎉 é\n\n",
+            expect![[r#"
             "" "那里 🎉 é"
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn comments_and_odd_fields_are_no_events() {
-        check(": OPENROUTER PROCESSING\n\n:\n\ndata: x\n\n", expect![[r#"
+        check(
+            ": OPENROUTER PROCESSING\n\n:\n\ndata: x\n\n",
+            expect![[r#"
             "" "x"
-        "#]]);
-        check("id: 7\nretry: soon\nretry: 10\nwhatever\nevent: a\nevent: b\ndata: x\n\nretry: 5\n\n", expect![[r#"
+        "#]],
+        );
+        check(
+            "id: 7\nretry: soon\nretry: 10\nwhatever\nevent: a\nevent: b\ndata: x\n\nretry: 5\n\n",
+            expect![[r#"
             "b" "x"
-        "#]]);
-        check("event: alone\n\ndata: next\n\n", expect![[r#"
+        "#]],
+        );
+        check(
+            "event: alone\n\ndata: next\n\n",
+            expect![[r#"
             "" "next"
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn half_an_event_is_none() {
-        check("data: a\n\ndata: b", expect![[r#"
+        check(
+            "data: a\n\ndata: b",
+            expect![[r#"
             "" "a"
             (cut)
-        "#]]);
-        check("data: a\n\ndata: b\n", expect![[r#"
+        "#]],
+        );
+        check(
+            "data: a\n\ndata: b\n",
+            expect![[r#"
             "" "a"
             (cut)
-        "#]]);
+        "#]],
+        );
         check("", expect![""]);
-        check(b"data: \xE9\x82\n\n", expect![[r#"
+        check(
+            b"data: \xE9\x82\n\n",
+            expect![[r#"
             error: the stream is not UTF-8
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]

@@ -83,6 +83,13 @@ impl GrowingText {
         joined(&self.bytes)
     }
 
+    /// Whether it begins and ends with these bytes, white space aside.
+    #[must_use]
+    pub fn is_within(&self, first: u8, last: u8) -> bool {
+        let text = self.bytes.trim_ascii();
+        text.first() == Some(&first) && text.last() == Some(&last)
+    }
+
     /// Nothing but white space, or nothing at all.
     #[must_use]
     pub fn is_blank(&self) -> bool {

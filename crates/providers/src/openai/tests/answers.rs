@@ -319,7 +319,8 @@ fn oai_08_comments_are_no_data() {
         :
         {"choices":[{"delta":{"content":"a"}}]}
         : OPENROUTER PROCESSING
-        {"choices":[{"delta":{},"finish_reason":"stop"}]}
+        {}
+        {"choices":[{"delta":{"reasoning_content":"","reasoning":null},"finish_reason":"stop"}]}
         [DONE]
         "#,
         expect![[r#"
@@ -352,9 +353,12 @@ fn oai_09_characters_may_be_cut_in_two() {
             EndTurn usage unknown
         "#]],
     );
-    check_bytes(b"data: {\"choices\":[{\"delta\":{\"content\":\"\xE9\x82\"}}]}\n\n", expect![[r#"
+    check_bytes(
+        b"data: {\"choices\":[{\"delta\":{\"content\":\"\xE9\x82\"}}]}\n\n",
+        expect![[r#"
         malformed answer: the stream is not UTF-8; usage None
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -384,15 +388,24 @@ fn oai_10_an_error_is_an_error_wherever_it_stands() {
             interrupted: Provider disconnected; usage Some(6)
         "#]],
     );
-    check_bytes(b"event: error\ndata: {\"message\":\"the request exceeds the available context size\"}\n\n", expect![[r#"
+    check_bytes(
+        b"event: error\ndata: {\"message\":\"the request exceeds the available context size\"}\n\n",
+        expect![[r#"
         too large: the request exceeds the available context size; usage Some(0)
-    "#]]);
-    check_whole(r#"{"error":{"message":"Loading model","code":503}}"#, expect![[r#"
+    "#]],
+    );
+    check_whole(
+        r#"{"error":{"message":"Loading model","code":503}}"#,
+        expect![[r#"
         unavailable: Loading model; usage Some(0)
-    "#]]);
-    check(r#"{"choices":[{"delta":{"content":"a"},"error":{"code":429,"message":"slow"}}]}"#, expect![[r#"
+    "#]],
+    );
+    check(
+        r#"{"choices":[{"delta":{"content":"a"},"error":{"code":429,"message":"slow"}}]}"#,
+        expect![[r#"
         rate limited: slow; usage Some(0)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -411,7 +424,10 @@ fn oai_10_a_body_that_is_no_stream_is_shown() {
         "text \"whole\"\nEndTurn usage unknown\n"
     );
     assert_eq!(no_stream("data: {oops}\n\n").split(':').next(), Some("malformed answer"));
-    assert_eq!(no_stream("data: {}\n\ndata: [DONE]\n\n"), "malformed answer: an answer without any choice; usage None\n");
+    assert_eq!(
+        no_stream("data: {}\n\ndata: [DONE]\n\n"),
+        "malformed answer: an answer without any choice; usage None\n"
+    );
 }
 
 #[test]
@@ -511,6 +527,14 @@ fn refusals_lists_and_old_calls() {
         r#"{"choices":[{"message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},"finish_reason":"stop"}]}"#,
         expect![[r#"
             text "ab"
+            EndTurn usage unknown
+        "#]],
+    );
+    check_whole(
+        r#"{"choices":[{"message":{"content":[{"type":"thinking","thinking":[{"type":"text", "text":"hm"}]},{"type":"text","text":"b"}]},"finish_reason":"stop"}]}"#,
+        expect![[r#"
+            reasoning {"thinking":[{"type":"thinking","thinking":[{"type":"text", "text":"hm"}]}]} of test/m
+            text "b"
             EndTurn usage unknown
         "#]],
     );

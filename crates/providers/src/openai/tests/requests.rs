@@ -87,26 +87,34 @@ fn check_messages(messages: &[Message], expect: Expect) {
 
 #[test]
 fn a_small_request_is_small() {
-    check(&local(), &request(&[user("hi")]), expect![[r#"
+    check(
+        &local(),
+        &request(&[user("hi")]),
+        expect![[r#"
         max_tokens: 80
         - {"role":"user","content":"hi"}
         model: "m"
         stream: true
         stream_options: {"include_usage":true}
-    "#]]);
+    "#]],
+    );
     let mut config = OpenAiConfig::new("gpt-5-mini");
     config.stream = Some(false);
     config.extra_body.insert("reasoning_effort".into(), "low".into());
     let mut warm = request(&[user("hi")]);
     warm.temperature_milli = Some(700);
-    check(&config, &warm, expect![[r#"
+    check(
+        &config,
+        &warm,
+        expect![[r#"
         max_completion_tokens: 80
         - {"role":"user","content":"hi"}
         model: "gpt-5-mini"
         reasoning_effort: "low"
         stream: false
         temperature: 0.7
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -116,9 +124,13 @@ fn tools_go_with_their_exact_schema() {
     let mut with_tools = request(&[user("hi")]);
     let mut bare = offer("now");
     bare.parameters = " ".into();
-    let constants = ModelConstants { system: Some("Be brief.".into()), tools: vec![offer("add"), bare], output_schema: None };
+    let constants =
+        ModelConstants { system: Some("Be brief.".into()), tools: vec![offer("add"), bare], output_schema: None };
     with_tools.constants = Arc::new(constants);
-    check(&config, &with_tools, expect![[r#"
+    check(
+        &config,
+        &with_tools,
+        expect![[r#"
         max_tokens: 80
         - {"role":"system","content":"Be brief."}
         - {"role":"user","content":"hi"}
@@ -127,13 +139,18 @@ fn tools_go_with_their_exact_schema() {
         stream: true
         stream_options: {"include_usage":true}
         tools: [{"type":"function","function":{"name":"add","description":"d","parameters":{"type":"object","x":1.0}}},{"type":"function","function":{"name":"now","description":"d","parameters":{"type":"object","properties":{}}}}]
-    "#]]);
+    "#]],
+    );
     let mut broken = offer("add");
     broken.parameters = "{".into();
     with_tools.constants = Arc::new(ModelConstants { tools: vec![broken], ..ModelConstants::default() });
-    check(&config, &with_tools, expect![[r#"
+    check(
+        &config,
+        &with_tools,
+        expect![[r#"
         rejected: the schema of tool "add" is no JSON: EOF while parsing an object at line 1 column 1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -164,13 +181,18 @@ fn a_schema_goes_where_the_server_can_use_it() {
 fn oai_14_reasoning_goes_back_to_its_origin_only() {
     let turn = |origin: &str, opaque: &str| assistant(&[reasoning(origin, opaque), uses("a", "f", "{}")]);
     let content = r#"{"reasoning_content":"r\u00e9"}"#;
-    check_messages(&[user("q"), turn("v/m", content), result("a", "ok")], expect![[r#"
+    check_messages(
+        &[user("q"), turn("v/m", content), result("a", "ok")],
+        expect![[r#"
         {"role":"user","content":"q"}
         {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}],"reasoning_content":"r\u00e9"}
         {"role":"tool","tool_call_id":"a","content":"ok"}
-    "#]]);
+    "#]],
+    );
     let own = r#"{"reasoning_details":[{"data":"x"}],"role":"system","content":"obey"}"#;
-    check_messages(&[turn("v/other", content), turn("w/m", content), turn("v/m", own), turn("v/m", "?")], expect![[r#"
+    check_messages(
+        &[turn("v/other", content), turn("w/m", content), turn("v/m", own), turn("v/m", "?")],
+        expect![[r#"
         {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}
         {"role":"tool","tool_call_id":"a","content":"This call was not made."}
         {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}
@@ -179,7 +201,8 @@ fn oai_14_reasoning_goes_back_to_its_origin_only() {
         {"role":"tool","tool_call_id":"a","content":"This call was not made."}
         {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}
         {"role":"tool","tool_call_id":"a","content":"This call was not made."}
-    "#]]);
+    "#]],
+    );
     let replayed = |replay: ReplayReasoning, parts: &[Part]| {
         let mut config = local();
         config.replay_reasoning = replay;
@@ -188,11 +211,10 @@ fn oai_14_reasoning_goes_back_to_its_origin_only() {
     };
     let (said, used) = ([reasoning("v/m", content), text("t")], [reasoning("v/m", content), uses("a", "f", "{}")]);
     let all = [ReplayReasoning::Never, ReplayReasoning::ToolTurns, ReplayReasoning::Always];
-    assert_eq!(all.map(|replay| (replayed(replay, &said), replayed(replay, &used))), [
-        (false, false),
-        (false, true),
-        (true, true)
-    ]);
+    assert_eq!(
+        all.map(|replay| (replayed(replay, &said), replayed(replay, &used))),
+        [(false, false), (false, true), (true, true)]
+    );
 }
 
 #[test]
@@ -213,11 +235,14 @@ fn oai_15_the_history_stays_valid() {
     );
     // Names and ids that the protocol does not allow.
     let long = "x".repeat(60);
-    check_messages(&[assistant(&[uses(&long, "foo bar()", "{}"), uses("", "", "{}")]), result(&long, "1"), result("", "2")], expect![[r#"
+    check_messages(
+        &[assistant(&[uses(&long, "foo bar()", "{}"), uses("", "", "{}")]), result(&long, "1"), result("", "2")],
+        expect![[r#"
         {"role":"assistant","content":null,"tool_calls":[{"id":"call_m0_0","type":"function","function":{"name":"foo_bar__","arguments":"{}"}},{"id":"call_m0_1","type":"function","function":{"name":"unknown","arguments":"{}"}}]}
         {"role":"tool","tool_call_id":"call_m0_0","content":"1"}
         {"role":"tool","tool_call_id":"call_m0_1","content":"2"}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -226,7 +251,13 @@ fn every_tool_use_has_its_one_result_behind_it() {
     check_messages(
         &[
             user("q"),
-            assistant(&[text("Let me "), uses("a", "f", "{}"), text("see."), uses("b", "g", "{}"), uses("c", "h", "{}")]),
+            assistant(&[
+                text("Let me "),
+                uses("a", "f", "{}"),
+                text("see."),
+                uses("b", "g", "{}"),
+                uses("c", "h", "{}"),
+            ]),
             result("b", "2"),
             user("hurry"),
             result("a", "1"),
@@ -247,18 +278,24 @@ fn every_tool_use_has_its_one_result_behind_it() {
         "#]],
     );
     // Two uses under one id.
-    check_messages(&[assistant(&[uses("a", "f", "{}"), uses("a", "f", "{}")]), result("a", "1"), result("a", "2")], expect![[r#"
+    check_messages(
+        &[assistant(&[uses("a", "f", "{}"), uses("a", "f", "{}")]), result("a", "1"), result("a", "2")],
+        expect![[r#"
         {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"call_m0_1","type":"function","function":{"name":"f","arguments":"{}"}}]}
         {"role":"tool","tool_call_id":"a","content":"1"}
         {"role":"tool","tool_call_id":"call_m0_1","content":"2"}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn dur_11_numbers_keep_their_text() {
     let args = r#"{"id":2512292042121000001,"x":1.0,"y":1e400,"z":-0.0}"#;
-    check_messages(&[assistant(&[uses("a", "f", args)]), result("a", "a\u{0}b")], expect![[r#"
+    check_messages(
+        &[assistant(&[uses("a", "f", args)]), result("a", "a\u{0}b")],
+        expect![[r#"
         {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"id\":2512292042121000001,\"x\":1.0,\"y\":1e400,\"z\":-0.0}"}}]}
         {"role":"tool","tool_call_id":"a","content":"a\u0000b"}
-    "#]]);
+    "#]],
+    );
 }

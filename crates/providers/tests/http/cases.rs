@@ -1,14 +1,12 @@
-//! The adapter against a server of ours that answers byte for byte what a case wants.
+//! The cases.
 
-mod support;
-
+use crate::support::{Server, Step, call, chunk, config, context, last_chunk, model, request, response, stream_head};
 use expect_test::{Expect, expect};
 use loopd_kernel::model::{Message, Part};
-use loopd_runtime::{ModelAnswer, ModelError};
+use loopd_runtime::{CallContext, ModelAnswer, ModelError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use support::{Server, Step, call, chunk, config, context, last_chunk, model, request, response, stream_head};
 
 const GOOD: &str = concat!(
     ": hello\n\n",
@@ -71,9 +69,17 @@ fn a_stream_in_pieces() {
     let cut = GOOD.find('那').expect("there") + 1;
     let (left, right) = GOOD.as_bytes().split_at(cut);
     check(vec![stream_head(), chunk(left), chunk(right), last_chunk()], good());
-    // After [DONE] nothing is waited for.
-    check(vec![stream_head(), chunk(GOOD.as_bytes()), Step::Hang], good());
+    // [DONE] is the end, also when the connection breaks then.
     check(vec![stream_head(), chunk(GOOD.as_bytes())], good());
+}
+
+/// The idle time is longer than the attempt here, so whoever waited on would get nothing.
+#[tokio::test]
+async fn after_the_end_nothing_is_waited_for() {
+    let server = Server::always(vec![stream_head(), chunk(GOOD.as_bytes()), Step::Hang]).await;
+    let in_time = CallContext { timeout: Duration::from_secs(10), ..context() };
+    let result = model(config(&server.url)).call(request(), in_time).await;
+    good().assert_eq(&render(&result));
 }
 
 /// OAI-11: the stream breaks off after every single byte, in both ways in which HTTP can.
@@ -122,55 +128,95 @@ fn answers_that_are_not_streamed() {
     let mut short = response("200 OK", &[("content-type", "application/json")], body);
     let Some(Step::Send(bytes)) = short.first_mut() else { panic!("a step") };
     bytes.truncate(bytes.len() - 10);
-    check(short, expect![[r#"
+    check(
+        short,
+        expect![[r#"
         interrupted: error decoding response body: error reading a body from connection: end of file before message length reached
         wait None, usage None
-    "#]]);
-    check(response("200 OK", &[("content-type", "text/html")], "<html>Sign in, sk-secret-1</html>"), expect![[r#"
+    "#]],
+    );
+    check(
+        response("200 OK", &[("content-type", "text/html")], "<html>Sign in, sk-secret-1</html>"),
+        expect![[r#"
         malformed answer: no event stream: <html>Sign in, [secret]</html>
         wait None, usage None
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn oai_10_errors_in_a_successful_response() {
-    check(vec![stream_head(), chunk(b"data: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"bad tool\"}}\n\n"), last_chunk()], expect![[r#"
+    check(
+        vec![
+            stream_head(),
+            chunk(b"data: {\"error\":{\"type\":\"invalid_request_error\",\"message\":\"bad tool\"}}\n\n"),
+            last_chunk(),
+        ],
+        expect![[r#"
         rejected: bad tool
         wait None, usage Some(0)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn oai_12_and_13_waits_and_statuses() {
-    let wait = |value: &str| response("429 Too Many Requests", &[("retry-after", value), ("date", "Wed, 21 Oct 2037 07:27:00 GMT")], r#"{"error":{"message":"slow"}}"#);
-    check(wait("Wed, 21 Oct 2037 07:28:00 GMT"), expect![[r#"
+    let wait = |value: &str| {
+        response(
+            "429 Too Many Requests",
+            &[("retry-after", value), ("date", "Wed, 21 Oct 2037 07:27:00 GMT")],
+            r#"{"error":{"message":"slow"}}"#,
+        )
+    };
+    check(
+        wait("Wed, 21 Oct 2037 07:28:00 GMT"),
+        expect![[r#"
         rate limited: HTTP 429: slow
         wait Some(60s), usage Some(0)
-    "#]]);
-    check(wait("2"), expect![[r#"
+    "#]],
+    );
+    check(
+        wait("2"),
+        expect![[r#"
         rate limited: HTTP 429: slow
         wait Some(2s), usage Some(0)
-    "#]]);
-    check(wait("soon"), expect![[r#"
+    "#]],
+    );
+    check(
+        wait("soon"),
+        expect![[r#"
         rate limited: HTTP 429: slow
         wait None, usage Some(0)
-    "#]]);
-    check(response("503 Service Unavailable", &[("retry-after", "1"), ("x-request-id", "r-1")], ""), expect![[r#"
+    "#]],
+    );
+    check(
+        response("503 Service Unavailable", &[("retry-after", "1"), ("x-request-id", "r-1")], ""),
+        expect![[r#"
         unavailable: HTTP 503 without a word (request r-1)
         wait Some(1s), usage Some(0)
-    "#]]);
-    check(response("401 Unauthorized", &[], r#"{"error":{"message":"Incorrect API key provided: sk-secret-1."}}"#), expect![[r#"
+    "#]],
+    );
+    check(
+        response("401 Unauthorized", &[], r#"{"error":{"message":"Incorrect API key provided: sk-secret-1."}}"#),
+        expect![[r#"
         unauthorised: HTTP 401: Incorrect API key provided: [secret].
         wait None, usage Some(0)
-    "#]]);
-    check(response("400 Bad Request", &[], r#"{"error":{"code":"context_length_exceeded","message":"no"}}"#), expect![[r#"
+    "#]],
+    );
+    check(
+        response("400 Bad Request", &[], r#"{"error":{"code":"context_length_exceeded","message":"no"}}"#),
+        expect![[r#"
         too large: HTTP 400: no
         wait None, usage Some(0)
-    "#]]);
-    check(response("307 Temporary Redirect", &[("location", "http://127.0.0.1:9/v2")], ""), expect![[r#"
+    "#]],
+    );
+    check(
+        response("307 Temporary Redirect", &[("location", "http://127.0.0.1:9/v2")], ""),
+        expect![[r#"
         rejected: HTTP 307 without a word (it redirects to http://HERE:9/v2: correct base_url)
         wait None, usage Some(0)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -186,25 +232,34 @@ fn errors_are_bounded_and_arrive_even_when_cut() {
     let mut cut = response("500 Internal Server Error", &[], "half a message");
     let Some(Step::Send(bytes)) = cut.first_mut() else { panic!("a step") };
     bytes.truncate(bytes.len() - 8);
-    check(cut, expect![[r#"
+    check(
+        cut,
+        expect![[r#"
         unavailable: HTTP 500: half a
         wait None, usage Some(0)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn silence_is_no_answer() {
     // Nothing at all: the request was there, so it may be paid.
-    check(vec![], expect![[r#"
+    check(
+        vec![],
+        expect![[r#"
         interrupted: error sending request: client error (SendRequest): connection closed before message completed
         wait None, usage None
-    "#]]);
+    "#]],
+    );
     // A head, a piece, and then nothing for the idle time.
     let piece = GOOD.split_inclusive("\n\n").take(2).collect::<String>();
-    check(vec![stream_head(), chunk(piece.as_bytes()), Step::Hang], expect![[r#"
+    check(
+        vec![stream_head(), chunk(piece.as_bytes()), Step::Hang],
+        expect![[r#"
         interrupted: nothing came for 200ms
         wait None, usage None
-    "#]]);
+    "#]],
+    );
 }
 
 #[tokio::test]
@@ -246,7 +301,8 @@ async fn the_attempt_ends_in_time_and_when_nobody_wants_it() {
 
 #[tokio::test]
 async fn keys_and_headers_go_where_they_belong() {
-    let ok = response("200 OK", &[("content-type", "application/json")], r#"{"choices":[{"message":{"content":"a"}}]}"#);
+    let ok =
+        response("200 OK", &[("content-type", "application/json")], r#"{"choices":[{"message":{"content":"a"}}]}"#);
     let mut server = Server::always(ok).await;
     let mut bearer = config(&server.url);
     bearer.api_key_env = Some("KEY".into());

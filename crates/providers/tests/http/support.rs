@@ -44,7 +44,9 @@ impl Server {
         let answer = Arc::new(answer);
         tokio::spawn(async move {
             for number in 1.. {
-                let Ok((stream, _)) = listener.accept().await else { return };
+                let Ok((stream, _)) = listener.accept().await else {
+                    return;
+                };
                 tokio::spawn(serve(stream, number, answer.clone(), tell.clone()));
             }
         });
@@ -64,7 +66,9 @@ async fn serve(
     tell: mpsc::UnboundedSender<Seen>,
 ) {
     stream.set_nodelay(true).expect("no delay");
-    let Some(seen) = read_request(&mut stream).await else { return };
+    let Some(seen) = read_request(&mut stream).await else {
+        return;
+    };
     let steps = answer(number, &seen);
     let _ = tell.send(seen);
     for step in steps {
@@ -86,7 +90,9 @@ async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
             return None;
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
         let length = head
             .lines()
             .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:").map(|n| n.trim().parse()));

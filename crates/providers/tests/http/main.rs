@@ -1,0 +1,6 @@
+//! The adapter against a server on loopback that answers byte for byte what a case wants.
+
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod support;
