@@ -158,8 +158,12 @@ impl World {
     }
 
     async fn runtime(&self, config: Config) -> Runtime {
+        self.try_runtime(config).await.unwrap()
+    }
+
+    async fn try_runtime(&self, config: Config) -> Option<Runtime> {
         if let Some(runtime) = self.runtime.get() {
-            return runtime.clone();
+            return Some(runtime.clone());
         }
         let programs = Arc::new(FixedPrograms::new([Arc::new(self.program.clone())]));
         let store: Arc<dyn Store> = match &self.dying {
@@ -167,12 +171,13 @@ impl World {
             None => Arc::new(self.store.clone()),
         };
         let builder = Runtime::builder(store, programs).config(config);
-        let runtime = builder.world(self.clock.clone(), self.entropy.clone()).start().await.unwrap();
-        self.runtime.get_or_init(|| runtime).clone()
+        let runtime = builder.world(self.clock.clone(), self.entropy.clone()).start().await.ok()?;
+        Some(self.runtime.get_or_init(|| runtime).clone())
     }
 
     /// The process of this world dies at its commit number `at`.
     pub fn dying(mut self, at: u32, death: Death) -> Self {
+        self.runtime = OnceLock::new();
         self.dying = Some(Arc::new(Dying::new(self.store.clone(), at, death)));
         self
     }
@@ -249,13 +254,40 @@ impl World {
         assert!(replayer.projection().open.is_empty());
     }
 
+    /// Commits of this world's processes fail as `policy` says.
+    pub fn faulty(
+        mut self,
+        policy: impl FnMut(&loopd_store::Batch) -> Option<loopd_store::memory::Fault> + Send + 'static,
+    ) -> Self {
+        self.store = self.store.faulty(policy);
+        self
+    }
+
+    pub async fn try_start_and_wait(&self) -> Option<RunEnd> {
+        Some(self.try_start().await?.wait().await)
+    }
+
+    /// Drives the Run on, unless the process dies first.
+    pub async fn try_resume(&self) -> Option<RunEnd> {
+        let runtime = self.try_runtime(Config { claims: false, ..Config::default() }).await?;
+        let run = self.run.get()?;
+        match runtime.ended(run).await.ok()? {
+            Some(outcome) => Some(RunEnd::Ended(outcome)),
+            None => Some(runtime.resume(run).await.ok()?.wait().await),
+        }
+    }
+
+    pub async fn try_tell(&self, key: &str, body: InboxBody) -> Option<()> {
+        self.runtime.get()?.tell(self.run.get()?, key, body).await.ok()
+    }
+
     pub async fn start(&self) -> Driven {
         self.try_start().await.unwrap()
     }
 
     async fn try_start(&self) -> Option<Driven> {
         let config = Config { claims: false, ..Config::default() };
-        let runtime = self.runtime(config).await;
+        let runtime = self.try_runtime(config).await?;
         let admission =
             Admission { tenant: "default".into(), input: "\"in\"".into(), limits: self.limits, key: None };
         let started = runtime.start(&Arc::new(self.program.clone()), admission).await.ok()?;
