@@ -26,6 +26,7 @@ pub fn check(repository: &Repository) -> Result<Vec<Scan>> {
         manifests::pure_tier_bans(repository, &pure),
         manifests::inherit(repository)?,
         manifests::lock_file(repository)?,
+        manifests::banned(repository, &manifests::resolved_packages()?)?,
         manifests::dependencies_have_reasons(repository)?,
         texts::todo_has_reason(repository),
         texts::no_machine_paths(repository),

@@ -1,8 +1,9 @@
-//! Manifests take everything shared from the root, and the lock file holds nothing that is banned.
+//! Manifests take everything shared from the root, and nothing is built that is banned.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
 use crate::Scan;
@@ -100,10 +101,10 @@ pub fn pure_tier_bans(repository: &Repository, pure: &[String]) -> Scan {
     scan.finish()
 }
 
-/// The lock file names crates.io only, and none of the packages that deny.toml bans.
-pub fn lock_file(repository: &Repository) -> Result<Scan> {
-    let mut scan = Scan::of("lock file");
-    let lock = parse(repository, "Cargo.lock")?;
+/// None of the packages that are built is banned by deny.toml. The lock file also names packages of features
+/// that are off, so the resolved graph is asked.
+pub fn banned(repository: &Repository, resolved: &[String]) -> Result<Scan> {
+    let mut scan = Scan::of("banned packages");
     let deny = parse(repository, "deny.toml")?;
     let banned: Vec<&str> = at(&deny, &["bans", "deny"])
         .and_then(Value::as_array)
@@ -111,6 +112,32 @@ pub fn lock_file(repository: &Repository) -> Result<Scan> {
         .iter()
         .filter_map(|entry| entry.get("crate").and_then(Value::as_str))
         .collect();
+    for name in resolved {
+        scan.seen += 1;
+        if banned.contains(&name.as_str()) {
+            scan.report("Cargo.lock", format!("`{name}` is banned by deny.toml"));
+        }
+    }
+    Ok(scan.finish())
+}
+
+/// The names of all packages that some crate of this workspace builds, on any target.
+pub fn resolved_packages() -> Result<Vec<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let words = ["tree", "--workspace", "--all-features", "--target", "all", "--prefix", "none", "--format", "{p}"];
+    let output = Command::new(cargo).args(words).output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("cargo tree failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let text = String::from_utf8(output.stdout).context("cargo tree wrote no text")?;
+    let names: BTreeSet<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    Ok(names.into_iter().map(String::from).collect())
+}
+
+/// The lock file names crates.io only.
+pub fn lock_file(repository: &Repository) -> Result<Scan> {
+    let mut scan = Scan::of("lock file");
+    let lock = parse(repository, "Cargo.lock")?;
     for package in lock
         .get("package")
         .and_then(Value::as_array)
@@ -119,9 +146,6 @@ pub fn lock_file(repository: &Repository) -> Result<Scan> {
     {
         scan.seen += 1;
         let name = package.get("name").and_then(Value::as_str).unwrap_or_default();
-        if banned.contains(&name) {
-            scan.report("Cargo.lock", format!("`{name}` is banned by deny.toml"));
-        }
         match package.get("source").and_then(Value::as_str) {
             None | Some(CRATES_IO) => {}
             Some(source) => scan.report(
