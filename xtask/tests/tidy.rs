@@ -377,8 +377,8 @@ fn a_scan_of_nothing_is_a_violation() -> Result<()> {
         ("xtask/ratchet.toml", ""),
         ("xtask/glossary.toml", ""),
     ])?;
-    // These look at every file of any language, so that the files above are something.
-    let any_file = ["notes", "machine paths", "registry hosts", "root folder"];
+    // These look at every file of any language, or at what cargo builds, so that they see something.
+    let any_file = ["notes", "machine paths", "registry hosts", "root folder", "banned packages"];
     for scan in tidy::check(&repository)?
         .iter()
         .filter(|scan| !any_file.contains(&scan.rule))
