@@ -233,7 +233,7 @@ impl Report {
     /// A table for people.
     pub fn table(&self) -> String {
         let mut figures = Table::new();
-        figures.load_preset(comfy_table::presets::NOTHING);
+        figures.load_style(comfy_table::presets::NOTHING);
         figures.set_header(["workload", "figure", "median", "of raw commit", "of floor"]);
         let raw = self.figure("raw SQLite WAL FULL commit", "per_s");
         for (name, values) in &self.figures {
@@ -249,7 +249,7 @@ impl Report {
             }
         }
         let mut gates = Table::new();
-        gates.load_preset(comfy_table::presets::NOTHING);
+        gates.load_style(comfy_table::presets::NOTHING);
         gates.set_header(["goal", "gate", "value", "limit", ""]);
         for gate in &self.gates {
             let verdict = if gate.value <= gate.limit { "holds" } else { "MISSED" };
