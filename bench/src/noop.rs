@@ -51,7 +51,11 @@ impl Loop for Noop {
     fn transition(&self, cx: &Cx, (plan, signals): &mut (Plan, u64), event: Event) -> Result<Decision, Failure> {
         Ok(match event {
             Event::IterationStarted { iteration } if iteration > plan.iterations => {
-                if plan.waits { Decision::wait("go") } else { Decision::finish(&cx.iteration) }
+                if plan.waits {
+                    Decision::wait("go")
+                } else {
+                    Decision::finish(&cx.iteration)
+                }
             }
             Event::IterationStarted { .. } => Decision::model(ModelCall::prompt("noop", "next")),
             Event::ModelReplied { .. } => Decision::tool("noop", &0),

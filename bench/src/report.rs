@@ -63,7 +63,8 @@ fn measurements(quick: bool) -> Vec<Measurement> {
 
 /// W3 needs a file that another process made: (name, entries, agent).
 fn resumes(quick: bool) -> Vec<(&'static str, u64, bool)> {
-    let mut all = vec![("W3 resume at 10,000 entries", 10_000, false), ("W3 resume at 10,000 entries, agent", 10_000, true)];
+    let mut all =
+        vec![("W3 resume at 10,000 entries", 10_000, false), ("W3 resume at 10,000 entries, agent", 10_000, true)];
     if !quick {
         all.push(("W3 resume at 100,000 entries", 100_000, false));
     }
@@ -244,7 +245,8 @@ impl Report {
                     Some(to) if rate && to > 0.0 => format!("{:.2}", value / to),
                     _ => String::new(),
                 };
-                let of_floor = if name.starts_with('W') { ratio(self.figure(floor, "steps_per_s")) } else { String::new() };
+                let of_floor =
+                    if name.starts_with('W') { ratio(self.figure(floor, "steps_per_s")) } else { String::new() };
                 figures.add_row([name.clone(), key.replace('_', " "), short(*value), ratio(raw), of_floor]);
             }
         }
@@ -265,13 +267,15 @@ impl Report {
             .iter()
             .map(|gate| json!({ "goal": gate.goal, "what": gate.what, "value": gate.value, "limit": gate.limit }))
             .collect();
-        let figures: Map<String, Value> = self.figures.iter().map(|(name, values)| (name.clone(), json!(values))).collect();
+        let figures: Map<String, Value> =
+            self.figures.iter().map(|(name, values)| (name.clone(), json!(values))).collect();
         Ok(serde_json::to_string_pretty(&json!({ "figures": figures, "gates": gates }))?)
     }
 
     /// Fails when a gate was missed.
     pub fn gates(&self) -> Result<()> {
-        let missed: Vec<&str> = self.gates.iter().filter(|gate| gate.value > gate.limit).map(|gate| gate.what).collect();
+        let missed: Vec<&str> =
+            self.gates.iter().filter(|gate| gate.value > gate.limit).map(|gate| gate.what).collect();
         if missed.is_empty() { Ok(()) } else { bail!("gates missed: {}", missed.join("; ")) }
     }
 }

@@ -29,10 +29,8 @@ async fn connection(mut stream: TcpStream, payload: usize) {
         buffer.drain(..body_end);
         turn += 1;
         let body = if asks { question(turn) } else { reply(turn, payload) };
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
         if stream.write_all(head.as_bytes()).await.is_err() || stream.write_all(body.as_bytes()).await.is_err() {
             return;
         }

@@ -1,7 +1,7 @@
 //! The workloads, driven through the runtime and the SQLite store exactly as a program drives them.
 
-use crate::probe::Parameters;
 use crate::meter;
+use crate::probe::Parameters;
 use crate::subject::Subject;
 use anyhow::{Context as _, Result, bail};
 use loopd_kernel::budget::Limits;
@@ -106,12 +106,7 @@ pub fn bytes(parameters: &Parameters) -> Result<Value> {
     }))
 }
 
-async fn drive_all(
-    engine: &Engine,
-    runs: u64,
-    iterations: u64,
-    input: impl Fn() -> String,
-) -> Result<Value> {
+async fn drive_all(engine: &Engine, runs: u64, iterations: u64, input: impl Fn() -> String) -> Result<Value> {
     let groups = engine.store.stats().groups;
     let (device, cpu) = (meter::device_bytes(), meter::cpu_us());
     let start = Instant::now();
@@ -173,7 +168,14 @@ pub fn resume(parameters: &Parameters) -> Result<Value> {
         let verified = if verify { verify_chain(&engine, run).await? } else { 0 };
         let reads = engine.store.stats().reads;
         let raise = limit(1 << 40);
-        engine.runtime.tell(run, format!("raise-{}", start.elapsed().as_nanos()), InboxBody::Reopen { actor: "bench".into(), raise }).await?;
+        engine
+            .runtime
+            .tell(
+                run,
+                format!("raise-{}", start.elapsed().as_nanos()),
+                InboxBody::Reopen { actor: "bench".into(), raise },
+            )
+            .await?;
         let mut hints = engine.store.hints();
         let head = engine.store.run(run).await?.context("the run is gone")?.head;
         drop(engine.runtime.resume(run).await?);

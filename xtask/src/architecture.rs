@@ -105,10 +105,7 @@ impl Metadata {
             .output()
             .context("cannot start cargo")?;
         if !output.status.success() {
-            bail!(
-                "cargo metadata failed: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
         }
         serde_json::from_slice(&output.stdout).context("[workspace.metadata.loopd] is incomplete")
     }
@@ -118,36 +115,23 @@ impl Metadata {
     }
 
     fn folder<'a>(&self, absolute: &'a str) -> &'a str {
-        absolute
-            .strip_prefix(&self.workspace_root)
-            .unwrap_or(absolute)
-            .trim_start_matches('/')
+        absolute.strip_prefix(&self.workspace_root).unwrap_or(absolute).trim_start_matches('/')
     }
 
     fn folder_of<'a>(&self, package: &'a Package) -> &'a str {
-        self.folder(&package.manifest_path)
-            .trim_end_matches("Cargo.toml")
-            .trim_end_matches('/')
+        self.folder(&package.manifest_path).trim_end_matches("Cargo.toml").trim_end_matches('/')
     }
 
     fn layer(&self, folder: &str) -> Option<&Layer> {
         let layers = &self.rules().layers;
-        layers.get(folder).or_else(|| {
-            layers
-                .iter()
-                .find(|(at, _)| covers(at, folder))
-                .map(|(_, layer)| layer)
-        })
+        layers.get(folder).or_else(|| layers.iter().find(|(at, _)| covers(at, folder)).map(|(_, layer)| layer))
     }
 
     /// Every (member, its folder, dependency).
     fn edges(&self) -> impl Iterator<Item = (&Package, &str, &Dependency)> {
         self.packages.iter().flat_map(|package| {
             let folder = self.folder_of(package);
-            package
-                .dependencies
-                .iter()
-                .map(move |dependency| (package, folder, dependency))
+            package.dependencies.iter().map(move |dependency| (package, folder, dependency))
         })
     }
 }
@@ -182,36 +166,23 @@ pub fn check(metadata: &Metadata, repository: &Repository) -> Vec<Scan> {
 /// Every crate has a layer, every manifest was seen, and no table speaks of a crate that does not exist.
 pub fn listed(metadata: &Metadata, repository: &Repository) -> Scan {
     let mut scan = Scan::of("listed");
-    let folders: BTreeSet<&str> = metadata
-        .packages
-        .iter()
-        .map(|package| metadata.folder_of(package))
-        .collect();
+    let folders: BTreeSet<&str> = metadata.packages.iter().map(|package| metadata.folder_of(package)).collect();
     for folder in &folders {
         scan.seen += 1;
         match metadata.layer(folder) {
             Some(Layer::Number(_)) => {}
             Some(Layer::Outside(word)) if word == "tool" => {}
             Some(Layer::Outside(word)) => {
-                scan.report(
-                    *folder,
-                    format!("the layer `{word}` is neither a number nor \"tool\""),
-                );
+                scan.report(*folder, format!("the layer `{word}` is neither a number nor \"tool\""));
             }
-            None => scan.report(
-                *folder,
-                "has no layer: add it to [workspace.metadata.loopd.layers]",
-            ),
+            None => scan.report(*folder, "has no layer: add it to [workspace.metadata.loopd.layers]"),
         }
     }
     for path in &repository.paths {
         if let Some(folder) = path.strip_suffix("/Cargo.toml")
             && !folders.contains(folder)
         {
-            scan.report(
-                path,
-                "this manifest is no member of the workspace, so no check reaches it",
-            );
+            scan.report(path, "this manifest is no member of the workspace, so no check reaches it");
         }
     }
     let rules = metadata.rules();
@@ -225,10 +196,7 @@ pub fn listed(metadata: &Metadata, repository: &Repository) -> Scan {
         .chain(rules.adapter_features.values().flat_map(BTreeMap::values));
     for pattern in named.collect::<BTreeSet<_>>() {
         if !folders.iter().any(|folder| covers(pattern, folder)) {
-            scan.report(
-                "Cargo.toml",
-                format!("[workspace.metadata.loopd] names `{pattern}`, where no crate is"),
-            );
+            scan.report("Cargo.toml", format!("[workspace.metadata.loopd] names `{pattern}`, where no crate is"));
         }
     }
     scan.finish()
@@ -244,10 +212,7 @@ pub fn direction(metadata: &Metadata) -> Scan {
         };
         if dependency.is_dev() {
             if any_covers(&metadata.rules().pure, folder) && !any_covers(&metadata.rules().pure, target) {
-                scan.report(
-                    folder,
-                    format!("is pure, and so are its tests: they cannot use {target}"),
-                );
+                scan.report(folder, format!("is pure, and so are its tests: they cannot use {target}"));
             }
             continue;
         }
@@ -258,10 +223,7 @@ pub fn direction(metadata: &Metadata) -> Scan {
                 format!("(layer {own}) depends on {target} (layer {theirs}): only strictly lower layers"),
             ),
             (Some(_), Some(_)) => {
-                scan.report(
-                    folder,
-                    format!("depends on {target}: a tool stands outside the layers"),
-                );
+                scan.report(folder, format!("depends on {target}: a tool stands outside the layers"));
             }
             // A missing layer is reported by `listed`.
             (None, _) | (_, None) => {}
@@ -284,23 +246,16 @@ pub fn adapters(metadata: &Metadata) -> Scan {
             continue;
         }
         let feature = rules.adapter_features.get(folder).and_then(|features| {
-            features
-                .iter()
-                .find(|(_, adapter)| adapter.as_str() == target)
-                .map(|(feature, _)| feature)
+            features.iter().find(|(_, adapter)| adapter.as_str() == target).map(|(feature, _)| feature)
         });
         match feature {
             None => scan.report(
                 folder,
-                format!(
-                    "names the adapter {target}: adapters are named only by {}",
-                    rules.adapter_users.join(", ")
-                ),
+                format!("names the adapter {target}: adapters are named only by {}", rules.adapter_users.join(", ")),
             ),
-            Some(feature) if !only_behind(package, dependency, feature) => scan.report(
-                folder,
-                format!("{target} must be optional and turned on by the feature `{feature}` alone"),
-            ),
+            Some(feature) if !only_behind(package, dependency, feature) => {
+                scan.report(folder, format!("{target} must be optional and turned on by the feature `{feature}` alone"))
+            }
             Some(_) => {}
         }
     }
@@ -310,12 +265,8 @@ pub fn adapters(metadata: &Metadata) -> Scan {
 /// Whether exactly this feature turns an optional dependency on.
 fn only_behind(package: &Package, dependency: &Dependency, feature: &str) -> bool {
     let switch = format!("dep:{}", dependency.name);
-    let turned_on_by: Vec<&String> = package
-        .features
-        .iter()
-        .filter(|(_, enables)| enables.contains(&switch))
-        .map(|(name, _)| name)
-        .collect();
+    let turned_on_by: Vec<&String> =
+        package.features.iter().filter(|(_, enables)| enables.contains(&switch)).map(|(name, _)| name).collect();
     dependency.optional && turned_on_by == [feature]
 }
 
@@ -328,14 +279,7 @@ pub fn confined(metadata: &Metadata) -> Scan {
             continue;
         };
         if !dependency.is_dev() && !any_covers(homes, folder) {
-            scan.report(
-                folder,
-                format!(
-                    "depends on {}, which is confined to {}",
-                    dependency.name,
-                    homes.join(", ")
-                ),
-            );
+            scan.report(folder, format!("depends on {}, which is confined to {}", dependency.name, homes.join(", ")));
         }
     }
     scan.finish()
@@ -347,10 +291,7 @@ pub fn allowed(metadata: &Metadata) -> Scan {
     let rules = metadata.rules();
     for folder in &rules.pure {
         if !rules.allowed.contains_key(folder) {
-            scan.report(
-                folder,
-                "is pure, but has no list in [workspace.metadata.loopd.allowed]",
-            );
+            scan.report(folder, "is pure, but has no list in [workspace.metadata.loopd.allowed]");
         }
     }
     for package in &metadata.packages {
@@ -359,17 +300,10 @@ pub fn allowed(metadata: &Metadata) -> Scan {
             continue;
         };
         scan.seen += 1;
-        for dependency in package
-            .dependencies
-            .iter()
-            .filter(|dependency| dependency.path.is_none())
-        {
+        for dependency in package.dependencies.iter().filter(|dependency| dependency.path.is_none()) {
             let for_tests = dependency.is_dev() && rules.pure_dev_dependencies.contains(&dependency.name);
             if !list.contains(&dependency.name) && !for_tests {
-                scan.report(
-                    folder,
-                    format!("is pure: {} is not on its list of dependencies", dependency.name),
-                );
+                scan.report(folder, format!("is pure: {} is not on its list of dependencies", dependency.name));
             }
         }
     }
@@ -385,12 +319,7 @@ pub fn no_std(metadata: &Metadata, repository: &Repository) -> Scan {
             continue;
         };
         scan.seen += 1;
-        if !root
-            .syntax
-            .attrs
-            .iter()
-            .any(|attribute| attribute.path().is_ident("no_std"))
-        {
+        if !root.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("no_std")) {
             scan.report(path, "must say `#![no_std]`");
         }
     }

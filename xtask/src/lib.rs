@@ -39,29 +39,19 @@ pub struct Scan {
 impl Scan {
     /// Begins a check that has seen nothing yet.
     pub fn of(rule: &'static str) -> Self {
-        Scan {
-            rule,
-            seen: 0,
-            violations: Vec::new(),
-        }
+        Scan { rule, seen: 0, violations: Vec::new() }
     }
 
     /// Records one violation.
     pub fn report(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation {
-            place: place.into(),
-            message: message.into(),
-        });
+        self.violations.push(Violation { place: place.into(), message: message.into() });
     }
 
     /// Ends the check: a scan that saw nothing proves nothing and says so.
     #[must_use]
     pub fn finish(mut self) -> Self {
         if self.seen == 0 {
-            self.report(
-                "xtask",
-                "the scan looked at nothing: its filter no longer finds the sources",
-            );
+            self.report("xtask", "the scan looked at nothing: its filter no longer finds the sources");
         }
         self.violations.sort();
         self
@@ -72,10 +62,6 @@ impl Scan {
 pub fn render(scans: &[Scan]) -> String {
     scans
         .iter()
-        .flat_map(|scan| {
-            scan.violations
-                .iter()
-                .map(move |violation| format!("[{}] {violation}\n", scan.rule))
-        })
+        .flat_map(|scan| scan.violations.iter().map(move |violation| format!("[{}] {violation}\n", scan.rule)))
         .collect()
 }

@@ -64,14 +64,10 @@ fn parse(mut parser: lexopt::Parser) -> Result<Word> {
         "check" => Word::Check,
         "test" => Word::Test,
         "demo" => Word::Demo,
-        "kills" => Word::Kills {
-            count: count(&mut parser)?,
-        },
+        "kills" => Word::Kills { count: count(&mut parser)? },
         // The benchmark program knows its own options.
         "bench" => {
-            return Ok(Word::Bench {
-                arguments: parser.raw_args()?.collect(),
-            });
+            return Ok(Word::Bench { arguments: parser.raw_args()?.collect() });
         }
         _ => bail!("there is no word `{word}`\n\n{HELP}"),
     };

@@ -49,10 +49,7 @@ impl Repository {
         for path in tracked(root)? {
             let bytes = std::fs::read(root.join(&path)).with_context(|| format!("cannot read {path}"))?;
             if let Ok(text) = String::from_utf8(bytes) {
-                files.push(TextFile {
-                    path: path.clone(),
-                    text,
-                });
+                files.push(TextFile { path: path.clone(), text });
             }
             paths.push(path);
         }
@@ -63,48 +60,32 @@ impl Repository {
 
     /// Builds a repository from texts in memory: the door through which the checks themselves are tested.
     pub fn from_texts(texts: Vec<TextFile>) -> Result<Self> {
-        let rust = texts
-            .iter()
-            .filter(|file| file.path.ends_with(".rs"))
-            .map(RustFile::parse)
-            .collect::<Result<Vec<_>>>()?;
+        let rust =
+            texts.iter().filter(|file| file.path.ends_with(".rs")).map(RustFile::parse).collect::<Result<Vec<_>>>()?;
         let paths = texts.iter().map(|file| file.path.clone()).collect();
         Ok(Repository { texts, rust, paths })
     }
 
     /// The text of one file, if it is there.
     pub fn text(&self, path: &str) -> Option<&str> {
-        self.texts
-            .iter()
-            .find(|file| file.path == path)
-            .map(|file| file.text.as_str())
+        self.texts.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
 }
 
 impl RustFile {
     fn parse(file: &TextFile) -> Result<Self> {
-        let tokens: TokenStream = file
-            .text
-            .parse()
-            .map_err(|error: proc_macro2::LexError| anyhow::anyhow!("{}: {error}", file.path))?;
+        let tokens: TokenStream =
+            file.text.parse().map_err(|error: proc_macro2::LexError| anyhow::anyhow!("{}: {error}", file.path))?;
         let mut code_lines = BTreeSet::new();
         collect_code_lines(tokens.clone(), &mut code_lines);
-        let syntax = syn::parse2(tokens).map_err(|error: syn::Error| {
-            anyhow::anyhow!("{}:{}: {error}", file.path, error.span().start().line)
-        })?;
-        Ok(RustFile {
-            path: file.path.clone(),
-            text: file.text.clone(),
-            syntax,
-            code_lines,
-        })
+        let syntax = syn::parse2(tokens)
+            .map_err(|error: syn::Error| anyhow::anyhow!("{}:{}: {error}", file.path, error.span().start().line))?;
+        Ok(RustFile { path: file.path.clone(), text: file.text.clone(), syntax, code_lines })
     }
 
     /// Whether the whole file is test code.
     pub fn is_test(&self) -> bool {
-        self.path
-            .split('/')
-            .any(|part| part == "tests" || part == "tests.rs")
+        self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
 
     /// Whether the file is the root of a library or of a binary.
@@ -128,15 +109,9 @@ pub fn root() -> Result<PathBuf> {
 /// Whether an item with these attributes exists in tests only.
 pub fn is_test_item(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        let is_test_function = attribute
-            .path()
-            .segments
-            .last()
-            .is_some_and(|last| last.ident == "test");
+        let is_test_function = attribute.path().segments.last().is_some_and(|last| last.ident == "test");
         let is_test_config = attribute.path().is_ident("cfg")
-            && attribute
-                .parse_args::<Meta>()
-                .is_ok_and(|condition| implies_test(&condition));
+            && attribute.parse_args::<Meta>().is_ok_and(|condition| implies_test(&condition));
         is_test_function || is_test_config
     })
 }
@@ -160,29 +135,19 @@ fn tracked(root: &Path) -> Result<Vec<String>> {
     let mut paths = BTreeSet::new();
     if output.status.success() {
         let listing = String::from_utf8(output.stdout).context("git lists a path that is not UTF-8")?;
-        paths.extend(
-            listing
-                .split('\0')
-                .filter(|path| !path.is_empty())
-                .map(str::to_owned),
-        );
+        paths.extend(listing.split('\0').filter(|path| !path.is_empty()).map(str::to_owned));
     } else {
         // An unpacked source archive has no history; its files are simply all files.
         walk(root, root, &mut paths)?;
     }
     // A file deleted but not yet committed is still listed.
-    Ok(paths
-        .into_iter()
-        .filter(|path| root.join(path).is_file())
-        .collect())
+    Ok(paths.into_iter().filter(|path| root.join(path).is_file()).collect())
 }
 
 fn walk(root: &Path, folder: &Path, paths: &mut BTreeSet<String>) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let skipped = path
-            .file_name()
-            .is_some_and(|name| name == ".git" || name == "target");
+        let skipped = path.file_name().is_some_and(|name| name == ".git" || name == "target");
         if path.is_dir() && !skipped {
             walk(root, &path, paths)?;
         } else if path.is_file() {
@@ -198,10 +163,7 @@ fn collect_code_lines(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
     while let Some(token) = tokens.next() {
         match &token {
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                while tokens
-                    .next_if(|next| matches!(next, TokenTree::Punct(p) if p.as_char() == '!'))
-                    .is_some()
-                {}
+                while tokens.next_if(|next| matches!(next, TokenTree::Punct(p) if p.as_char() == '!')).is_some() {}
                 if tokens.next_if(is_doc_attribute).is_none() {
                     lines.insert(punct.span().start().line);
                 }

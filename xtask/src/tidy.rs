@@ -39,8 +39,6 @@ pub fn check(repository: &Repository) -> Result<Vec<Scan>> {
 }
 
 fn settings<T: DeserializeOwned>(repository: &Repository, path: &str) -> Result<T> {
-    let text = repository
-        .text(path)
-        .with_context(|| format!("{path} is missing"))?;
+    let text = repository.text(path).with_context(|| format!("{path} is missing"))?;
     toml::from_str(text).with_context(|| format!("{path} is malformed"))
 }

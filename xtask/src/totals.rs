@@ -35,11 +35,7 @@ impl Totals {
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} passed, {} failed, {} ignored",
-            self.passed, self.failed, self.ignored
-        )
+        write!(f, "{} passed, {} failed, {} ignored", self.passed, self.failed, self.ignored)
     }
 }
 
@@ -58,14 +54,7 @@ mod tests {
         ] {
             totals.add_line(line);
         }
-        assert_eq!(
-            totals,
-            Totals {
-                passed: 6,
-                failed: 3,
-                ignored: 1
-            }
-        );
+        assert_eq!(totals, Totals { passed: 6, failed: 3, ignored: 1 });
         assert_eq!(totals.to_string(), "6 passed, 3 failed, 1 ignored");
     }
 }

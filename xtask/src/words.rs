@@ -27,74 +27,33 @@ pub fn check(root: &Path) -> Result<()> {
     };
     stage("fmt", &|| cargo(root, &["fmt", "--all", "--check"]));
     stage("tidy", &|| no_violations(&tidy::check(&Repository::read(root)?)?));
-    stage("architecture", &|| {
-        no_violations(&architecture::check(
-            &Metadata::read(root)?,
-            &Repository::read(root)?,
-        ))
-    });
-    stage("clippy", &|| {
-        cargo(
-            root,
-            &[
-                "clippy",
-                "--quiet",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ],
-        )
-    });
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        bail!("check failed: {}", failed.join(", "))
-    }
+    stage("architecture", &|| no_violations(&architecture::check(&Metadata::read(root)?, &Repository::read(root)?)));
+    stage("clippy", &|| cargo(root, &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    if failed.is_empty() { Ok(()) } else { bail!("check failed: {}", failed.join(", ")) }
 }
 
 fn no_violations(scans: &[xtask::Scan]) -> Result<()> {
     let text = xtask::render(scans);
-    if text.is_empty() {
-        Ok(())
-    } else {
-        bail!("{}", text.trim_end())
-    }
+    if text.is_empty() { Ok(()) } else { bail!("{}", text.trim_end()) }
 }
 
 /// The whole test suite. The last line is the summary of the runner that ran it.
 pub fn test(root: &Path) -> Result<()> {
     if has_nextest(root) {
         // Doc tests first, which nextest does not run: its summary of everything else stays the last word.
-        let docs = cargo(
-            root,
-            &["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"],
-        );
+        let docs = cargo(root, &["test", "--quiet", "--workspace", "--doc", "--no-fail-fast"]);
         cargo(root, &["nextest", "run", "--workspace", "--no-fail-fast"])?;
         return docs;
     }
     // Without nextest every test binary ends in its own summary, so the total is added up here.
     let mut totals = Totals::default();
-    let tests_passed = counted(
-        root,
-        &["test", "--workspace", "--all-targets", "--no-fail-fast"],
-        &mut totals,
-    )?;
-    let docs_passed = counted(
-        root,
-        &["test", "--workspace", "--doc", "--no-fail-fast"],
-        &mut totals,
-    )?;
+    let tests_passed = counted(root, &["test", "--workspace", "--all-targets", "--no-fail-fast"], &mut totals)?;
+    let docs_passed = counted(root, &["test", "--workspace", "--doc", "--no-fail-fast"], &mut totals)?;
     if !(tests_passed && docs_passed) && totals.failed == 0 {
         bail!("the tests did not build, or a test program died; see above");
     }
     println!("\n{totals}");
-    if tests_passed && docs_passed {
-        Ok(())
-    } else {
-        bail!("tests failed: {totals}")
-    }
+    if tests_passed && docs_passed { Ok(()) } else { bail!("tests failed: {totals}") }
 }
 
 /// The main job, start to end, as its script shows it.
@@ -108,25 +67,9 @@ pub fn demo(root: &Path) -> Result<()> {
 pub fn kills(root: &Path, count: u32) -> Result<()> {
     require(root, "bin/loopctl/tests/kills.rs")?;
     let arguments: &[&str] = if has_nextest(root) {
-        &[
-            "nextest",
-            "run",
-            "--package",
-            "loopctl",
-            "--test",
-            "kills",
-            "--no-capture",
-        ]
+        &["nextest", "run", "--package", "loopctl", "--test", "kills", "--no-capture"]
     } else {
-        &[
-            "test",
-            "--package",
-            "loopctl",
-            "--test",
-            "kills",
-            "--",
-            "--nocapture",
-        ]
+        &["test", "--package", "loopctl", "--test", "kills", "--", "--nocapture"]
     };
     run(root, command(arguments).env("LOOPD_KILLS", count.to_string()))
 }
@@ -134,34 +77,17 @@ pub fn kills(root: &Path, count: u32) -> Result<()> {
 /// Builds the benchmarks optimised and hands them the rest of the command line.
 pub fn bench(root: &Path, arguments: &[OsString]) -> Result<()> {
     require(root, "bench/Cargo.toml")?;
-    let build = [
-        "run",
-        "--quiet",
-        "--profile",
-        "bench",
-        "--package",
-        "loopd-bench",
-        "--bin",
-        "loopd-bench",
-        "--",
-    ];
+    let build = ["run", "--quiet", "--profile", "bench", "--package", "loopd-bench", "--bin", "loopd-bench", "--"];
     run(root, command(&build).args(arguments))
 }
 
 fn require(root: &Path, path: &str) -> Result<()> {
-    if root.join(path).exists() {
-        Ok(())
-    } else {
-        bail!("{path} is missing in this checkout")
-    }
+    if root.join(path).exists() { Ok(()) } else { bail!("{path} is missing in this checkout") }
 }
 
 fn has_nextest(root: &Path) -> bool {
-    let asked = command(&["nextest", "--version"])
-        .current_dir(root)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let asked =
+        command(&["nextest", "--version"]).current_dir(root).stdout(Stdio::null()).stderr(Stdio::null()).status();
     asked.is_ok_and(|status| status.success())
 }
 
@@ -179,15 +105,8 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
 fn run(root: &Path, command: &mut Command) -> Result<()> {
     let shown = shown(command);
     eprintln!("$ {shown}");
-    let status = command
-        .current_dir(root)
-        .status()
-        .with_context(|| format!("cannot start `{shown}`"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        bail!("`{shown}` failed ({status})")
-    }
+    let status = command.current_dir(root).status().with_context(|| format!("cannot start `{shown}`"))?;
+    if status.success() { Ok(()) } else { bail!("`{shown}` failed ({status})") }
 }
 
 /// Passes the output on while adding up its result lines; says whether the command succeeded.
@@ -207,12 +126,7 @@ fn counted(root: &Path, arguments: &[&str], totals: &mut Totals) -> Result<bool>
 }
 
 fn shown(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or(command.get_program());
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
-    words
-        .map(|word| word.to_string_lossy())
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

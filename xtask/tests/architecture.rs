@@ -49,18 +49,10 @@ const SOUND: &str = r#"{
 const SOUND_ROOT: &str = "//! The core.\n#![no_std]\n";
 
 fn scan(metadata: &str, core: &str) -> Result<String> {
-    let file = |path: &str, text: &str| TextFile {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    };
-    let repository = Repository::from_texts(vec![
-        file("crates/core/src/lib.rs", core),
-        file("crates/core/Cargo.toml", ""),
-    ])?;
-    Ok(xtask::render(&architecture::check(
-        &serde_json::from_str(metadata)?,
-        &repository,
-    )))
+    let file = |path: &str, text: &str| TextFile { path: path.to_owned(), text: text.to_owned() };
+    let repository =
+        Repository::from_texts(vec![file("crates/core/src/lib.rs", core), file("crates/core/Cargo.toml", "")])?;
+    Ok(xtask::render(&architecture::check(&serde_json::from_str(metadata)?, &repository)))
 }
 
 #[test]
@@ -74,9 +66,8 @@ fn every_check_finds_what_it_is_for() -> Result<()> {
     let own = |name: &str, kind: &str, folder: &str| {
         format!(r#"{{ "name": "{name}", "kind": {kind}, "optional": false, "path": "/w/{folder}" }}"#)
     };
-    let external = |name: &str, kind: &str| {
-        format!(r#"{{ "name": "{name}", "kind": {kind}, "optional": false, "path": null }}"#)
-    };
+    let external =
+        |name: &str, kind: &str| format!(r#"{{ "name": "{name}", "kind": {kind}, "optional": false, "path": null }}"#);
     // (package that gains a dependency, the dependency, what must be said)
     let gains = [
         (
@@ -89,51 +80,19 @@ fn every_check_finds_what_it_is_for() -> Result<()> {
             own("net", "null", "crates/net"),
             "[direction] crates/disk: (layer 2) depends on crates/net (layer 2)",
         ),
-        (
-            "core",
-            own("kit", "\"dev\"", "crates/kit"),
-            "[direction] crates/core: is pure, and so are its tests",
-        ),
-        (
-            "port",
-            own("xtask", "null", "xtask"),
-            "[direction] crates/port: depends on xtask: a tool stands outside",
-        ),
+        ("core", own("kit", "\"dev\"", "crates/kit"), "[direction] crates/core: is pure, and so are its tests"),
+        ("port", own("xtask", "null", "xtask"), "[direction] crates/port: depends on xtask: a tool stands outside"),
         (
             "xtask",
             own("core", "null", "crates/core"),
             "[direction] xtask: depends on crates/core: a tool stands outside",
         ),
-        (
-            "kit",
-            own("net", "null", "crates/net"),
-            "[adapters] crates/kit: names the adapter crates/net",
-        ),
-        (
-            "port",
-            own("disk", "\"build\"", "crates/disk"),
-            "[adapters] crates/port: names the adapter crates/disk",
-        ),
-        (
-            "app",
-            external("sqlite", "null"),
-            "[confined] bin/app: depends on sqlite, which is confined to crates/disk",
-        ),
-        (
-            "core",
-            external("tokio", "null"),
-            "[allowed] crates/core: is pure: tokio is not on its list",
-        ),
-        (
-            "core",
-            external("tokio", "\"dev\""),
-            "[allowed] crates/core: is pure: tokio is not on its list",
-        ),
-        (
-            "core",
-            external("proptest", "null"),
-            "[allowed] crates/core: is pure: proptest is not on its list",
-        ),
+        ("kit", own("net", "null", "crates/net"), "[adapters] crates/kit: names the adapter crates/net"),
+        ("port", own("disk", "\"build\"", "crates/disk"), "[adapters] crates/port: names the adapter crates/disk"),
+        ("app", external("sqlite", "null"), "[confined] bin/app: depends on sqlite, which is confined to crates/disk"),
+        ("core", external("tokio", "null"), "[allowed] crates/core: is pure: tokio is not on its list"),
+        ("core", external("tokio", "\"dev\""), "[allowed] crates/core: is pure: tokio is not on its list"),
+        ("core", external("proptest", "null"), "[allowed] crates/core: is pure: proptest is not on its list"),
     ];
     for (package, dependency, expected) in gains {
         let mut metadata: serde_json::Value = serde_json::from_str(SOUND)?;
@@ -148,16 +107,8 @@ fn every_check_finds_what_it_is_for() -> Result<()> {
     // (text of the sound example, what replaces it, what must be said)
     let edits = [
         (r#""crates/net": 2, "#, "", "[listed] crates/net: has no layer"),
-        (
-            r#""xtask": "tool""#,
-            r#""xtask": "toll""#,
-            "[listed] xtask: the layer `toll`",
-        ),
-        (
-            r#""pure": ["crates/core"]"#,
-            r#""pure": ["crates/cor"]"#,
-            "names `crates/cor`, where no crate is",
-        ),
+        (r#""xtask": "tool""#, r#""xtask": "toll""#, "[listed] xtask: the layer `toll`"),
+        (r#""pure": ["crates/core"]"#, r#""pure": ["crates/cor"]"#, "names `crates/cor`, where no crate is"),
         (
             "/w/crates/core/Cargo.toml",
             "/w/crates/moved/Cargo.toml",
@@ -168,28 +119,14 @@ fn every_check_finds_what_it_is_for() -> Result<()> {
             r#""pure": ["crates/core", "crates/net"]"#,
             "[allowed] crates/net: is pure, but has no list",
         ),
-        (
-            r#""optional": true"#,
-            r#""optional": false"#,
-            "must be optional and turned on by the feature `disk` alone",
-        ),
-        (
-            r#""disk": ["dep:disk"]"#,
-            r#""disk": ["dep:disk"], "more": ["dep:disk"]"#,
-            "by the feature `disk` alone",
-        ),
+        (r#""optional": true"#, r#""optional": false"#, "must be optional and turned on by the feature `disk` alone"),
+        (r#""disk": ["dep:disk"]"#, r#""disk": ["dep:disk"], "more": ["dep:disk"]"#, "by the feature `disk` alone"),
     ];
     for (sound, broken, expected) in edits {
         assert_found(&scan(&SOUND.replacen(sound, broken, 1), SOUND_ROOT)?, expected);
     }
-    for core in [
-        "//! The core.\n",
-        "//! The core.\n#![cfg_attr(not(test), no_std)]\n",
-    ] {
-        assert_found(
-            &scan(SOUND, core)?,
-            "[no_std] crates/core/src/lib.rs: must say `#![no_std]`",
-        );
+    for core in ["//! The core.\n", "//! The core.\n#![cfg_attr(not(test), no_std)]\n"] {
+        assert_found(&scan(SOUND, core)?, "[no_std] crates/core/src/lib.rs: must say `#![no_std]`");
     }
     Ok(())
 }
@@ -198,10 +135,7 @@ fn every_check_finds_what_it_is_for() -> Result<()> {
 fn a_scan_of_nothing_is_a_violation() -> Result<()> {
     let mut metadata: serde_json::Value = serde_json::from_str(SOUND)?;
     metadata["packages"] = serde_json::Value::Array(Vec::new());
-    let text = xtask::render(&architecture::check(
-        &serde_json::from_value(metadata)?,
-        &Repository::default(),
-    ));
+    let text = xtask::render(&architecture::check(&serde_json::from_value(metadata)?, &Repository::default()));
     for rule in ["listed", "direction", "adapters", "confined", "allowed", "no_std"] {
         assert_found(&text, &format!("[{rule}] xtask: the scan looked at nothing"));
     }

@@ -18,13 +18,15 @@ Examples:
   loopctl record last -o run.loopfix && loopctl replay run.loopfix
 
 Exit codes:
-  0 completed · 1 failed · 2 usage · 3 BudgetExceeded · 4 Stuck · 5 interrupted, or waits for a person
-  6 PolicyDenied · 7 replay diverged or verification failed · 8 not found or conflict · 9 store out of reach
-  10 inconclusive · 124 the wait timed out · 130 Ctrl-C";
+  0 completed        1 failed           2 usage
+  3 BudgetExceeded   4 Stuck            5 interrupted, or waits for a person
+  6 PolicyDenied     7 replay diverged or verification failed
+  8 not found or conflict               9 store out of reach
+  10 inconclusive    124 timed out      130 Ctrl-C";
 
 /// Durable agent loops: run, kill, resume, record, replay.
 #[derive(Debug, Parser)]
-#[command(name = "loopctl", version, after_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "loopctl", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
     /// For every command.
     #[command(flatten)]
@@ -41,8 +43,8 @@ pub struct Global {
     /// The store: PATH or sqlite://PATH
     #[arg(long, global = true, env = "LOOPD_STORE", hide_env_values = true, value_name = "PATH", default_value = DEFAULT_STORE, value_hint = ValueHint::FilePath)]
     pub store: String,
-    /// Colour: also off with NO_COLOR
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    /// Colour: auto or never; also off with NO_COLOR
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
     pub color: Color,
     /// Log to stderr; twice for more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -51,9 +53,10 @@ pub struct Global {
 
 /// How results are written.
 #[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Output")]
 pub struct FormatArgs {
-    /// How results are written
-    #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
+    /// How results are written: table, json, jsonl or name
+    #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Table, value_name = "FORMAT", hide_possible_values = true)]
     pub format: Format,
 }
 
@@ -61,7 +64,7 @@ pub struct FormatArgs {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start, show, watch, resume and cancel runs; `loopctl run FILE QUESTION` starts one
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List and answer the questions of runs
     #[command(subcommand)]
     Ask(AskCommand),
@@ -100,9 +103,12 @@ pub struct RunArgs {
     /// What to do; without it, a run is started.
     #[command(subcommand)]
     pub command: Option<RunCommand>,
-    /// The short form.
+    /// The agent's manifest (YAML): starts a run
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// How it is started.
     #[command(flatten)]
-    pub start: Option<StartArgs>,
+    pub options: StartOptions,
 }
 
 /// `loopctl run …`.
@@ -156,7 +162,8 @@ impl LimitArgs {
 }
 
 /// How a Run is driven here.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "While it runs")]
 pub struct DriveArgs {
     /// Stay while the run waits for a person, until it has been answered elsewhere
     #[arg(long)]
@@ -164,6 +171,9 @@ pub struct DriveArgs {
     /// Stop after this long and release the run (exit 124)
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<Duration>,
+    /// How long open calls may still settle after Ctrl-C; what may run again runs again later
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    pub grace: Duration,
     /// No progress on stderr
     #[arg(short, long)]
     pub quiet: bool,
@@ -175,6 +185,14 @@ pub struct StartArgs {
     /// The agent's manifest (YAML)
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+    /// How it is started.
+    #[command(flatten)]
+    pub options: StartOptions,
+}
+
+/// How a Run is started.
+#[derive(Debug, Args)]
+pub struct StartOptions {
     /// The question; a JSON object is passed on as such
     #[arg(value_name = "QUESTION")]
     pub question: Option<String>,
@@ -308,8 +326,9 @@ pub enum AskCommand {
     },
     /// Answer a question
     #[command(after_help = "\
-A question with choices or a schema takes an answer that fits it. A Confirm takes yes or no. A call whose effect is
-unknown takes one of:
+A question with choices or a schema takes an answer that fits it.
+A Confirm takes yes or no.
+A call whose effect is unknown takes one of:
   landed   it happened; --output is its result as the agent shall see it
   failed   it did not happen; the agent sees a failed call
   retry    it did not happen; do it now

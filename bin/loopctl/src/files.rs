@@ -3,6 +3,7 @@
 use crate::find;
 use crate::journal::{self, Reader, Reading};
 use crate::problem::{Code, Problem};
+use crate::words;
 use loopd_fixture::{Fixture, Secrets};
 use loopd_store::Store;
 use std::path::Path;
@@ -18,7 +19,7 @@ const SECRET_LENGTH: usize = 8;
 /// # Errors
 /// [`Problem`], naming it.
 pub fn read(path: &Path) -> Result<Vec<u8>, Problem> {
-    std::fs::read(path).map_err(|error| Problem::new(Code::File, format!("{}: {error}", path.display())))
+    std::fs::read(path).map_err(|error| Problem::new(Code::File, format!("{}: {}", path.display(), words::os(&error))))
 }
 
 /// Reads a Fixture and verifies it whole.

@@ -68,7 +68,8 @@ async fn beginning_with(store: &dyn Store, digits: &str) -> Result<Vec<RunRow>, 
 /// # Errors
 /// [`Problem`], naming the Run and the Entry.
 pub async fn projection(store: &dyn Store, row: &RunRow) -> Result<Projection, Problem> {
-    loopd_runtime::load(store, row).await.map_err(|error| journal(row.run, error))
+    let loaded = loopd_runtime::load(store, row).await.map_err(|error| journal(row.run, error))?;
+    Ok(loaded.projection)
 }
 
 /// A Journal that does not load.
@@ -100,7 +101,10 @@ pub async fn question(store: &dyn Store, text: &str) -> Result<QuestionRow, Prob
         return match (open.pop(), open.is_empty()) {
             (Some(only), true) => Ok(only),
             (Some(_), false) => Err(Problem::new(Code::QuestionUnknown, format!("{short} asks several questions"))
-                .fix(format!("name one, for example {short}/{}", open.first().map_or(QuestionId(1), |q| q.question.id)))),
+                .fix(format!(
+                    "name one, for example {short}/{}",
+                    open.first().map_or(QuestionId(1), |q| q.question.id)
+                ))),
             (None, _) => Err(Problem::new(Code::QuestionUnknown, format!("{short} asks nothing now")).fix(list)),
         };
     };

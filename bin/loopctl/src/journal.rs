@@ -1,12 +1,10 @@
 //! Reading a whole Run: chain verified, folded, as steps.
 
-use crate::find;
 use crate::problem::{Code, Problem};
 use loopd_fixture::trajectory::{Builder, Trajectory};
 use loopd_kernel::chain::{ChainError, Verifier};
 use loopd_kernel::question::OpenQuestion;
 use loopd_kernel::{Digest, Entry, RunId, Seq};
-use loopd_runtime::LoadError;
 use loopd_store::{RunRow, Store};
 use serde::Serialize;
 
@@ -129,9 +127,4 @@ impl Reading {
             }
         }
     }
-}
-
-/// A problem of loading, for commands that need the Run whole.
-pub fn problem(run: RunId, error: LoadError) -> Problem {
-    find::journal(run, error)
 }

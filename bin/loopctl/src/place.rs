@@ -2,11 +2,18 @@
 
 use crate::cli::DEFAULT_STORE;
 use crate::problem::{Code, Problem};
+use crate::words;
+use loopd_store::StoreError;
 use loopd_store_sqlite::SqliteStore;
 use std::fs::{DirBuilder, File, TryLockError};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a store that somebody drives is tried again, and after how long.
+const HANDOVERS: u32 = 5;
+const HANDOVER: Duration = Duration::from_millis(30);
 
 /// Where the store is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +41,8 @@ impl Place {
             return Err(Problem::new(Code::Usage, "the path of the store is empty"));
         }
         let from_env = std::env::var_os("LOOPD_STORE").is_some_and(|value| value == text);
-        let option = if text == DEFAULT_STORE || from_env { String::new() } else { format!(" --store {}", shell(text)) };
+        let option =
+            if text == DEFAULT_STORE || from_env { String::new() } else { format!(" --store {}", shell(text)) };
         Ok(Self { path: path.into(), option })
     }
 
@@ -48,20 +56,29 @@ impl Place {
         format!("loopctl {words}{}", self.option)
     }
 
-    /// Opens it to drive its Runs; file and folder are made when missing, for their maker's eyes only.
+    /// Opens it to drive its Runs; file and folder are made when missing, for their maker's eyes only. A driver that
+    /// is just leaving, and a neighbour that just looks whether there is one, are given a moment.
     ///
     /// # Errors
     /// [`Problem`].
-    pub fn driver(&self) -> Result<Arc<SqliteStore>, Problem> {
+    pub async fn driver(&self) -> Result<Arc<SqliteStore>, Problem> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.exists()) {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|error| {
-                Problem::new(Code::StoreUnavailable, format!("{}: {error}", folder.display()))
+                Problem::new(Code::StoreUnavailable, format!("{}: {}", folder.display(), words::os(&error)))
                     .fix("choose a folder that may be written with --store")
             })?;
         }
-        Ok(Arc::new(SqliteStore::open_driver(&self.path)?))
+        // What runs say is private; SQLite gives the files beside this one the same permissions.
+        let _ = File::options().write(true).create_new(true).mode(0o600).open(&self.path);
+        for _ in 0..HANDOVERS {
+            match SqliteStore::open_driver(&self.path) {
+                Err(StoreError::DriverElsewhere(_)) => tokio::time::sleep(HANDOVER).await,
+                opened => return opened.map(Arc::new).map_err(opening),
+            }
+        }
+        SqliteStore::open_driver(&self.path).map(Arc::new).map_err(opening)
     }
 
     /// Opens it to read and to add inbox items, beside whoever drives it.
@@ -73,7 +90,7 @@ impl Place {
             return Err(Problem::new(Code::StoreMissing, format!("there is no store at {}", self.path.display()))
                 .fix("start a run, which makes one, or name another with --store"));
         }
-        Ok(Arc::new(SqliteStore::open_client(&self.path)?))
+        SqliteStore::open_client(&self.path).map(Arc::new).map_err(opening)
     }
 
     /// Whether a living process drives the store. It asks the lock only, so that looking takes nothing away from a
@@ -86,6 +103,13 @@ impl Place {
             Err(_) => false,
         }
     }
+}
+
+/// A store that does not open.
+fn opening(error: StoreError) -> Problem {
+    let corrupt = matches!(error, StoreError::Corrupt(_));
+    let problem = Problem::from(error);
+    if corrupt { problem.fix("name another file with --store, or restore a backup") } else { problem }
 }
 
 /// A word as a shell takes it.

@@ -88,6 +88,8 @@ codes! {
     Fixture = "E-FIXTURE", Diverged;
     /// A secret was found.
     Secret = "E-SECRET", Diverged;
+    /// Something is not what was committed.
+    Verify = "E-VERIFY", Diverged;
     /// A replay diverged.
     Replay = "E-REPLAY", Diverged;
     /// A replay is not possible here.
@@ -165,10 +167,13 @@ impl From<std::io::Error> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let text = error.to_string();
+        // The operating system's numbers help nobody here.
+        let text = error.to_string().split(" (os error ").next().unwrap_or_default().to_owned();
         match error {
-            StoreError::Conflict(Expectation::InboxFull(_)) => Self::new(Code::StoreConflict, "the run's inbox is full")
-                .fix("resume the run, so that it takes what waits"),
+            StoreError::Conflict(Expectation::InboxFull(_)) => {
+                Self::new(Code::StoreConflict, "the run's inbox is full")
+                    .fix("resume the run, so that it takes what waits")
+            }
             StoreError::Conflict(Expectation::Sealed(run)) => Self::new(Code::RunState, format!("{run} has ended")),
             StoreError::Conflict(_) => {
                 Self::new(Code::StoreConflict, text).why("somebody else changed it at the same time")

@@ -27,14 +27,20 @@ pub struct Style {
 }
 
 impl Style {
-    /// The step as lines; `number` is its place, `question` its identity when it asks a person.
-    pub fn step(&self, number: usize, step: &Step, question: Option<usize>) -> String {
-        let mut text = self.head(number, step, question);
-        for line in self.body(step) {
-            text.push('\n');
-            text.push_str(&format!("{:MARGIN$}{line}", ""));
-        }
-        text
+    /// The steps as lines, each with its place. How the Loop ended is left out: it is the outcome, which
+    /// stands alone and whole.
+    pub fn steps<'s>(&self, steps: &'s [Step]) -> impl Iterator<Item = (usize, &'s Step, String)> {
+        let (style, answer) = (*self, answer(steps));
+        let numbered = steps.iter().enumerate().zip(questions(steps));
+        numbered.filter(|((_, step), _)| !matches!(step.kind, StepKind::Finish | StepKind::Fail)).map(
+            move |((at, step), question)| {
+                let mut text = style.head(at + 1, step, question);
+                if answer != Some(at) {
+                    style.body(step).iter().for_each(|line| text.push_str(&format!("\n{:MARGIN$}{line}", "")));
+                }
+                (at, step, text)
+            },
+        )
     }
 
     fn head(&self, number: usize, step: &Step, question: Option<usize>) -> String {
@@ -99,14 +105,14 @@ impl Style {
         if self.full {
             return excerpt::lines(text).lines().map(String::from).collect();
         }
-        let mut shown: Vec<String> = Vec::new();
-        let mut rest = text.lines().filter(|line| !line.trim().is_empty());
-        for line in rest.by_ref().take(LINES) {
-            shown.push(excerpt::line(line, self.room()));
-        }
-        let cut = shown.last().is_some_and(|line| line.ends_with('…')) || rest.next().is_some();
-        if cut && text.len() > 2 * self.room() {
-            shown.push(self.paint.dim(format!("({} in all)", words::bytes(text.len()))));
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let room = self.room();
+        let fits = lines.len() <= LINES && lines.iter().all(|line| line.chars().count() <= room);
+        let mut shown: Vec<String> = lines.iter().take(LINES).map(|line| excerpt::line(line, room)).collect();
+        let all = format!(" ({})", words::bytes(text.len()));
+        if let (false, Some(last)) = (fits, shown.last_mut()) {
+            let line = last.trim_end_matches('…');
+            *last = format!("{}{}", excerpt::line(&format!("{line} …"), room - all.len()), self.paint.dim(all));
         }
         shown
     }
@@ -132,7 +138,7 @@ fn what(step: &Step, question: Option<usize>) -> String {
         },
         StepKind::Tool => format!("{} {}", step.name, step.args),
         StepKind::Ask | StepKind::Confirm => format!("{asked}{}", step.args),
-        StepKind::Resolve => format!("{asked}did {} happen? {}", step.name, step.args),
+        StepKind::Resolve => format!("{asked}did the call of {} happen?", step.name),
         StepKind::Recovery => {
             let again = step.args.strip_prefix("again: ").map(|calls| format!("; {calls} ran again"));
             format!("the worker died{}", again.unwrap_or_default())
@@ -205,8 +211,20 @@ fn facts(step: &Step) -> Vec<String> {
     facts
 }
 
+/// The model call whose reply is the answer that the Loop finished with, so that it is not shown twice.
+fn answer(steps: &[Step]) -> Option<usize> {
+    let finish = steps.iter().rfind(|step| step.kind == StepKind::Finish)?;
+    let at = steps.iter().rposition(|step| step.kind == StepKind::Model)?;
+    let reply: ModelReply = serde_json::from_str(&steps.get(at)?.result).ok()?;
+    let said = reply.joined_text();
+    let text = serde_json::from_str::<String>(&finish.args);
+    let same = reply.tool_uses().next().is_none()
+        && (said.trim() == finish.args.trim() || text.is_ok_and(|text| text.trim() == said.trim()));
+    same.then_some(at)
+}
+
 /// For each step, which Question it is, if it is one: they are numbered in the order in which they were asked.
-pub fn questions(steps: &[Step]) -> impl Iterator<Item = Option<usize>> {
+fn questions(steps: &[Step]) -> impl Iterator<Item = Option<usize>> {
     let mut last = 0;
     steps.iter().map(move |step| {
         let asks = matches!(step.kind, StepKind::Ask | StepKind::Confirm | StepKind::Resolve);

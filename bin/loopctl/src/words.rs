@@ -11,11 +11,12 @@ use loopd_kernel::{Limits, MicroUsd, Outcome, RunId, TimeMs};
 /// A duration in the unit that fits, for example `350 ms`, `4.2 s`, `3 min 20 s`.
 pub fn duration(ms: u64) -> String {
     let (seconds, minutes, hours) = (ms / 1000, ms / 60_000, ms / 3_600_000);
+    let rest = |number: u64, unit: &str| if number == 0 { String::new() } else { format!(" {number} {unit}") };
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{}.{} s", seconds, ms % 1000 / 100),
-        60_000..3_600_000 => format!("{minutes} min {} s", seconds % 60),
-        3_600_000..172_800_000 => format!("{hours} h {} min", minutes % 60),
+        60_000..3_600_000 => format!("{minutes} min{}", rest(seconds % 60, "s")),
+        3_600_000..172_800_000 => format!("{hours} h{}", rest(minutes % 60, "min")),
         _ => format!("{} days", hours / 24),
     }
 }
@@ -47,10 +48,16 @@ pub fn bytes(number: usize) -> String {
     }
 }
 
+/// What the operating system says, without its number.
+pub fn os(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
+}
+
 /// A moment in the machine's time zone.
 pub fn moment(at: TimeMs) -> String {
     match Timestamp::from_millisecond(at.0) {
-        Ok(time) => time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Ok(time) => time.to_zoned_datetime(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
         Err(_) => format!("{} ms", at.0),
     }
 }
@@ -161,8 +168,8 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        let durations = [0, 999, 1_250, 61_000, 3_700_000, 200_000_000].map(duration);
-        assert_eq!(durations, ["0 ms", "999 ms", "1.2 s", "1 min 1 s", "1 h 1 min", "2 days"]);
+        let durations = [0, 999, 1_250, 61_000, 600_000, 3_700_000, 200_000_000].map(duration);
+        assert_eq!(durations, ["0 ms", "999 ms", "1.2 s", "1 min 1 s", "10 min", "1 h 1 min", "2 days"]);
         assert_eq!([7, 1_000, 1_234_567].map(count), ["7", "1,000", "1,234,567"]);
         assert_eq!([10, 1_536, 3 << 20].map(bytes), ["10 B", "1.5 kB", "3.0 MB"]);
         assert_eq!(rfc3339(TimeMs(0)), "1970-01-01T00:00:00.000Z");

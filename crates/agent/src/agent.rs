@@ -34,9 +34,7 @@ pub struct Agent {
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.definition.agent.metadata.name;
-        f.debug_struct("Agent")
-            .field("name", name)
-            .finish_non_exhaustive()
+        f.debug_struct("Agent").field("name", name).finish_non_exhaustive()
     }
 }
 
@@ -107,24 +105,13 @@ impl Agent {
         let mut tools = Vec::with_capacity(given.len());
         for name in manifest.tool_names() {
             let at = given.iter().position(|offer| offer.name == name);
-            let at = at.ok_or_else(|| AgentError::MissingTool {
-                agent: agent.clone(),
-                tool: name.into(),
-            })?;
+            let at = at.ok_or_else(|| AgentError::MissingTool { agent: agent.clone(), tool: name.into() })?;
             tools.push(given.remove(at));
         }
         if let Some(offer) = given.pop() {
-            return Err(AgentError::UnexpectedTool {
-                agent,
-                tool: offer.name,
-            });
+            return Err(AgentError::UnexpectedTool { agent, tool: offer.name });
         }
-        Self::build(Definition {
-            form: Form::V1,
-            agent: manifest,
-            tools,
-            demo_script: None,
-        })
+        Self::build(Definition { form: Form::V1, agent: manifest, tools, demo_script: None })
     }
 
     /// Rebuilds an Agent from [`ErasedLoop::definition`].
@@ -132,9 +119,8 @@ impl Agent {
     /// # Errors
     /// [`AgentError`] when the bytes are not a definition that this build reads.
     pub fn from_definition(bytes: &[u8]) -> Result<Self, AgentError> {
-        let definition = serde_json::from_slice(bytes).map_err(|error| AgentError::Definition {
-            message: error.to_string(),
-        })?;
+        let definition =
+            serde_json::from_slice(bytes).map_err(|error| AgentError::Definition { message: error.to_string() })?;
         // A later build may write a definition otherwise; the digest that a Run recorded is of these bytes.
         Ok(Self { bytes: bytes.to_vec(), ..Self::build(definition)? })
     }
@@ -149,41 +135,27 @@ impl Agent {
         match definition.agent.spec.model.provider {
             Provider::Demo { .. } => {}
             Provider::OpenAi { .. } => {
-                return Err(AgentError::DemoScript {
-                    agent,
-                    message: "the model's provider is not `demo`".into(),
-                });
+                return Err(AgentError::DemoScript { agent, message: "the model's provider is not `demo`".into() });
             }
         }
-        let script = serde_json::from_str::<Box<RawValue>>(json).map_err(|error| AgentError::DemoScript {
-            agent,
-            message: error.to_string(),
-        })?;
+        let script = serde_json::from_str::<Box<RawValue>>(json)
+            .map_err(|error| AgentError::DemoScript { agent, message: error.to_string() })?;
         definition.demo_script = Some(script);
         Self::build(definition)
     }
 
     fn build(definition: Definition) -> Result<Self, AgentError> {
         let name = || definition.agent.metadata.name.clone();
-        let wrong = |error: serde_json::Error| AgentError::Definition {
-            message: error.to_string(),
-        };
+        let wrong = |error: serde_json::Error| AgentError::Definition { message: error.to_string() };
         let tools = Toolset::new(&definition.tools).map_err(|(tool, error)| AgentError::ToolSchema {
             agent: name(),
             tool,
             error,
         })?;
         let spec = &definition.agent.spec;
-        let output = spec
-            .output
-            .as_ref()
-            .map(|output| OutputShape::new(output.schema.as_str()))
-            .transpose();
+        let output = spec.output.as_ref().map(|output| OutputShape::new(output.schema.as_str())).transpose();
         let output = output.map_err(|error| AgentError::OutputSchema { agent: name(), error })?;
-        let parts = [
-            spec.instructions.clone(),
-            output.as_ref().map(OutputShape::instruction),
-        ];
+        let parts = [spec.instructions.clone(), output.as_ref().map(OutputShape::instruction)];
         let system: Vec<String> = parts.into_iter().flatten().collect();
         let constants = Constants::new(&ModelConstants {
             system: (!system.is_empty()).then(|| system.join("\n\n")),
@@ -191,13 +163,7 @@ impl Agent {
             output_schema: output.as_ref().map(|shape| shape.text().into()),
         });
         let bytes = serde_json::to_vec(&definition).map_err(wrong)?;
-        Ok(Self {
-            tools,
-            output,
-            constants: constants.map_err(wrong)?,
-            bytes,
-            definition,
-        })
+        Ok(Self { tools, output, constants: constants.map_err(wrong)?, bytes, definition })
     }
 
     /// The manifest.
@@ -250,9 +216,7 @@ impl Agent {
                 self.call_model()
             }
             Event::ModelReplied { reply, clamped, .. } => reply::decide(self, state, &reply, clamped),
-            Event::CallFailed { failure, .. } | Event::CallDenied { failure, .. }
-                if state.phase == Phase::Model =>
-            {
+            Event::CallFailed { failure, .. } | Event::CallDenied { failure, .. } if state.phase == Phase::Model => {
                 Decision::fail(failure)
             }
             Event::SignalReceived { name, .. } => {
@@ -270,6 +234,11 @@ impl Agent {
     }
 }
 
+fn decode(state: &str) -> Result<State, Failure> {
+    serde_json::from_str(state)
+        .map_err(|error| Failure::new("loop.state", format!("the State does not decode: {error}")))
+}
+
 impl ErasedLoop for Agent {
     fn name(&self) -> &str {
         &self.definition.agent.metadata.name
@@ -281,6 +250,10 @@ impl ErasedLoop for Agent {
 
     fn definition(&self) -> &[u8] {
         &self.bytes
+    }
+
+    fn reads(&self, state: &str) -> Result<(), Failure> {
+        decode(state).map(drop)
     }
 
     fn init(&self, input: &str) -> Result<String, Failure> {
@@ -299,8 +272,7 @@ impl ErasedLoop for Agent {
     }
 
     fn transition(&self, _: &Cx, state: &str, event: Event) -> Result<(Decision, String), Failure> {
-        let mut state: State = serde_json::from_str(state)
-            .map_err(|error| Failure::new("loop.state", format!("the State does not decode: {error}")))?;
+        let mut state = decode(state)?;
         let decision = self.decide(&mut state, event);
         Ok((decision, serde_json::to_string(&state)?))
     }

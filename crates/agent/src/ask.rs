@@ -24,10 +24,9 @@ pub(crate) fn offer() -> ToolOffer {
     });
     ToolOffer {
         name: NAME.into(),
-        description:
-            "Asks the person you work for and waits for the answer. Use it only for what you cannot find \
+        description: "Asks the person you work for and waits for the answer. Use it only for what you cannot find \
                       out or decide yourself."
-                .into(),
+            .into(),
         parameters: parameters.to_string(),
     }
 }
@@ -42,10 +41,5 @@ struct Args {
 pub(crate) fn question(args: &str, reply_to: String) -> Result<Ask, serde_json::Error> {
     let Args { question, choices } = serde_json::from_str(args)?;
     let schema = choices.map(|choices| json!({ "enum": choices }).to_string());
-    Ok(Ask::Ask {
-        prompt: question,
-        schema,
-        expires_in_ms: None,
-        reply_to: Some(reply_to),
-    })
+    Ok(Ask::Ask { prompt: question, schema, expires_in_ms: None, reply_to: Some(reply_to) })
 }

@@ -25,11 +25,7 @@ fn not_json(error: &serde_json::Error) -> String {
 fn read(raw: &RawValue, depth: u32) -> Result<Value, String> {
     let text = raw.get();
     let wrong = |error: serde_json::Error| not_json(&error);
-    let deeper = || {
-        depth
-            .checked_sub(1)
-            .ok_or_else(|| format!("it is nested deeper than {MAX_DEPTH} levels"))
-    };
+    let deeper = || depth.checked_sub(1).ok_or_else(|| format!("it is nested deeper than {MAX_DEPTH} levels"));
     Ok(match text.bytes().next() {
         Some(b'{') => {
             let depth = deeper()?;
@@ -37,10 +33,7 @@ fn read(raw: &RawValue, depth: u32) -> Result<Value, String> {
             for (key, raw) in serde_json::from_str::<Entries<'_>>(text).map_err(wrong)?.0 {
                 let value = read(raw, depth)?;
                 if map.contains_key(&key) {
-                    return Err(format!(
-                        "the key `{}` occurs twice",
-                        crate::text::bounded(&key, 64)
-                    ));
+                    return Err(format!("the key `{}` occurs twice", crate::text::bounded(&key, 64)));
                 }
                 map.insert(key, value);
             }
@@ -49,16 +42,9 @@ fn read(raw: &RawValue, depth: u32) -> Result<Value, String> {
         Some(b'[') => {
             let depth = deeper()?;
             let items: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
-            Value::Array(
-                items
-                    .into_iter()
-                    .map(|raw| read(raw, depth))
-                    .collect::<Result<_, _>>()?,
-            )
+            Value::Array(items.into_iter().map(|raw| read(raw, depth)).collect::<Result<_, _>>()?)
         }
-        Some(b'-' | b'0'..=b'9') => number(text)
-            .map(Value::Number)
-            .ok_or("it holds a number that does not read")?,
+        Some(b'-' | b'0'..=b'9') => number(text).map(Value::Number).ok_or("it holds a number that does not read")?,
         Some(_) | None => serde_json::from_str(text).map_err(wrong)?,
     })
 }
@@ -103,7 +89,8 @@ mod tests {
 
     #[test]
     fn every_number_reads_and_doubles_and_depth_do_not() {
-        let text = r#" {"a":[1,-2,1.5,true,null,"x\u00e9"],"big":2512292042121000001,"huge":1e400,"low":-1e400,"z":-0.0} "#;
+        let text =
+            r#" {"a":[1,-2,1.5,true,null,"x\u00e9"],"big":2512292042121000001,"huge":1e400,"low":-1e400,"z":-0.0} "#;
         let value = value(text).expect("reads");
         assert_eq!(value["big"], 2_512_292_042_121_000_001_u64);
         assert_eq!(value["huge"], f64::MAX);

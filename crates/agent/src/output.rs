@@ -12,10 +12,7 @@ pub(crate) struct OutputShape {
 
 impl OutputShape {
     pub(crate) fn new(text: &str) -> Result<Self, NotASchema> {
-        Ok(Self {
-            text: text.into(),
-            schema: Schema::compile(text)?,
-        })
+        Ok(Self { text: text.into(), schema: Schema::compile(text)? })
     }
 
     /// The JSON Schema as text.
@@ -57,11 +54,7 @@ fn unfenced(reply: &str) -> &str {
         Some(_) | None => block,
     };
     // JSON may hold three backticks inside a string: what reads as it stands is not taken apart.
-    if serde_json::from_str::<&serde_json::value::RawValue>(whole).is_ok() {
-        whole
-    } else {
-        body.trim()
-    }
+    if serde_json::from_str::<&serde_json::value::RawValue>(whole).is_ok() { whole } else { body.trim() }
 }
 
 #[cfg(test)]
@@ -75,16 +68,10 @@ mod tests {
             ("```json\n{\"a\":1}\n```", "{\"a\":1}"),
             ("```\n[1]\n```", "[1]"),
             ("```JSON\r\n{}\r\n```", "{}"),
-            (
-                "Here it is:\n```json\n{\"a\": 1e400}\n```\nDone.",
-                "{\"a\": 1e400}",
-            ),
+            ("Here it is:\n```json\n{\"a\": 1e400}\n```\nDone.", "{\"a\": 1e400}"),
             ("```{\"a\":1}```", "{\"a\":1}"),
             ("\"use ``` and ``` here\"", "\"use ``` and ``` here\""),
-            (
-                "```json\n{}\n```\nor\n```json\n[]\n```",
-                "```json\n{}\n```\nor\n```json\n[]\n```",
-            ),
+            ("```json\n{}\n```\nor\n```json\n[]\n```", "```json\n{}\n```\nor\n```json\n[]\n```"),
             ("```json\n{\"cut\":", "```json\n{\"cut\":"),
         ] {
             assert_eq!(unfenced(reply), answer, "{reply}");

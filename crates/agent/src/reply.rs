@@ -31,10 +31,7 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
     let text = reply.joined_text();
     match &reply.stop {
         StopReason::Refusal => {
-            return fail(
-                "agent.refused",
-                format!("the model refused: {}", bounded(&text, SHOWN)),
-            );
+            return fail("agent.refused", format!("the model refused: {}", bounded(&text, SHOWN)));
         }
         StopReason::EndTurn | StopReason::ToolUse | StopReason::Length | StopReason::Other(_) => {}
     }
@@ -42,14 +39,8 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
     if !wishes.is_empty() {
         state.phase = Phase::Tools;
         state.empty = 0;
-        let actions = wishes
-            .into_iter()
-            .map(|wish| agent.tools().act_on(wish))
-            .collect();
-        return Decision {
-            actions,
-            constants: Vec::new(),
-        };
+        let actions = wishes.into_iter().map(|wish| agent.tools().act_on(wish)).collect();
+        return Decision { actions, constants: Vec::new() };
     }
     match &reply.stop {
         // The next call finds the budget spent and parks the Run, which a raise can continue.
@@ -68,10 +59,7 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
         // A word that nobody here knows is no proof that the answer is complete.
         StopReason::Other(word) => {
             let (word, text) = (bounded(word, 64), bounded(&text, SHOWN));
-            fail(
-                "agent.unknown_stop",
-                format!("the model stopped for the unknown reason `{word}` after: {text}"),
-            )
+            fail("agent.unknown_stop", format!("the model stopped for the unknown reason `{word}` after: {text}"))
         }
         // Tools were announced and none came: as good as nothing.
         StopReason::ToolUse => empty(state, ANNOUNCED),
@@ -92,11 +80,7 @@ fn note(text: impl Into<String>) -> Decision {
 fn empty(state: &mut State, hint: &str) -> Decision {
     state.phase = Phase::Idle;
     state.empty += 1;
-    if state.empty < MAX_EMPTY {
-        note(hint)
-    } else {
-        fail("agent.empty_reply", "the model said nothing twice".into())
-    }
+    if state.empty < MAX_EMPTY { note(hint) } else { fail("agent.empty_reply", "the model said nothing twice".into()) }
 }
 
 fn answer(agent: &Agent, state: &mut State, text: &str) -> Decision {
@@ -119,10 +103,7 @@ fn answer(agent: &Agent, state: &mut State, text: &str) -> Decision {
         }
         Err(problems) => fail(
             "agent.output_schema",
-            format!(
-                "the answer does not match spec.output.schema:\n{problems}\nIt was: {}",
-                bounded(text, SHOWN)
-            ),
+            format!("the answer does not match spec.output.schema:\n{problems}\nIt was: {}", bounded(text, SHOWN)),
         ),
     }
 }
@@ -132,13 +113,7 @@ fn wishes(reply: &ModelReply) -> Vec<ToolUse<'_>> {
     let mut ids = BTreeSet::new();
     let mut wishes: Vec<ToolUse<'_>> = reply
         .tool_uses()
-        .map(|(id, name, args)| ToolUse {
-            id,
-            name,
-            args,
-            doubled: !ids.insert(id),
-            cut: false,
-        })
+        .map(|(id, name, args)| ToolUse { id, name, args, doubled: !ids.insert(id), cut: false })
         .collect();
     if reply.stop == StopReason::Length
         && let Some(last) = wishes.last_mut()

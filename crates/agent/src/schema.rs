@@ -33,16 +33,10 @@ impl Schema {
         if !schema.is_object() && !schema.is_boolean() {
             return Err(NotASchema("expected an object, or true or false".into()));
         }
-        let options = jsonschema::options()
-            .offline()
-            .with_pattern_options(PatternOptions::regex());
+        let options = jsonschema::options().offline().with_pattern_options(PatternOptions::regex());
         options.build(&schema).map(Self).map_err(|error| {
             let at = error.instance_path().as_str();
-            let at = if at.is_empty() {
-                String::new()
-            } else {
-                format!(" (at {})", bounded(at, SHOWN))
-            };
+            let at = if at.is_empty() { String::new() } else { format!(" (at {})", bounded(at, SHOWN)) };
             NotASchema(format!("{}{at}", bounded(&error.to_string(), SHOWN)))
         })
     }
@@ -55,11 +49,7 @@ impl Schema {
             .iter_errors(value)
             .map(|error| {
                 let at = error.instance_path().as_str();
-                let at = if at.is_empty() {
-                    "the value".into()
-                } else {
-                    bounded(at, SHOWN)
-                };
+                let at = if at.is_empty() { "the value".into() } else { bounded(at, SHOWN) };
                 format!("{at}: {}", expected(error.kind()))
             })
             .collect();
@@ -80,10 +70,7 @@ impl Schema {
 fn expected(kind: &Kind) -> String {
     let json = |value: &Value| bounded(&value.to_string(), SHOWN);
     let names = |names: &[String]| {
-        let mut names: Vec<String> = names
-            .iter()
-            .map(|name| format!("`{}`", bounded(name, 64)))
-            .collect();
+        let mut names: Vec<String> = names.iter().map(|name| format!("`{}`", bounded(name, 64))).collect();
         names.sort();
         names.join(", ")
     };
@@ -92,12 +79,8 @@ fn expected(kind: &Kind) -> String {
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             format!("unknown: {}", names(unexpected))
         }
-        Kind::Type {
-            kind: TypeKind::Single(one),
-        } => format!("expected type {one}"),
-        Kind::Type {
-            kind: TypeKind::Multiple(set),
-        } => {
+        Kind::Type { kind: TypeKind::Single(one) } => format!("expected type {one}"),
+        Kind::Type { kind: TypeKind::Multiple(set) } => {
             let names: Vec<String> = set.iter().map(|one| one.to_string()).collect();
             format!("expected type {}", names.join(" or "))
         }

@@ -39,11 +39,7 @@ struct Refusal<'a> {
 
 impl<'a> Refusal<'a> {
     fn new(error: &'a str, message: impl Into<String>) -> Self {
-        Self {
-            error,
-            message: message.into(),
-            problems: Vec::new(),
-        }
+        Self { error, message: message.into(), problems: Vec::new() }
     }
 }
 
@@ -54,20 +50,14 @@ impl Toolset {
             Ok(schema) => Ok((offer.name.clone(), schema)),
             Err(error) => Err((offer.name.clone(), error)),
         };
-        Ok(Self {
-            schemas: offers.iter().map(compile).collect::<Result<_, _>>()?,
-        })
+        Ok(Self { schemas: offers.iter().map(compile).collect::<Result<_, _>>()? })
     }
 
     /// What becomes of a wish: a Call, a Question, or a typed error that the model reads.
     pub(crate) fn act_on(&self, wish: ToolUse<'_>) -> Action {
         self.carry_out(wish).unwrap_or_else(|refusal| {
             let text = serde_json::to_string(&refusal).unwrap_or_else(|_| refusal.message.clone());
-            Action::Note(Message::Tool {
-                id: wish.id.into(),
-                text,
-                error: true,
-            })
+            Action::Note(Message::Tool { id: wish.id.into(), text, error: true })
         })
     }
 
@@ -94,51 +84,27 @@ impl Toolset {
             false => args,
         };
         let value = json::value(args).map_err(|why| {
-            Refusal::new(
-                "tool.invalid_args",
-                format!("the arguments were not read: {why}. Send one JSON object."),
-            )
+            Refusal::new("tool.invalid_args", format!("the arguments were not read: {why}. Send one JSON object."))
         })?;
         // No server of models takes anything else, and a schema may forget to say so.
-        let shape = if value.is_object() {
-            Ok(())
-        } else {
-            Err(vec!["the value: expected type object".into()])
-        };
+        let shape = if value.is_object() { Ok(()) } else { Err(vec!["the value: expected type object".into()]) };
         if let Err(problems) = shape.and_then(|()| schema.check(&value)) {
             let message = format!("the arguments do not fit the schema of `{name}`; nothing was run");
-            return Err(Refusal {
-                problems,
-                ..Refusal::new("tool.invalid_args", message)
-            });
+            return Err(Refusal { problems, ..Refusal::new("tool.invalid_args", message) });
         }
         if name == ask::NAME {
             let question = ask::question(args, id.into());
-            return question
-                .map(Action::Ask)
-                .map_err(|why| Refusal::new("tool.invalid_args", why.to_string()));
+            return question.map(Action::Ask).map_err(|why| Refusal::new("tool.invalid_args", why.to_string()));
         }
-        Ok(Action::CallTool(ToolCall {
-            tool: name.into(),
-            args: args.into(),
-            reply_to: Some(id.into()),
-        }))
+        Ok(Action::CallTool(ToolCall { tool: name.into(), args: args.into(), reply_to: Some(id.into()) }))
     }
 
     fn unknown(&self, name: &str) -> Refusal<'static> {
         let known = || self.schemas.keys().map(String::as_str);
-        let guess = words::nearest(name, known())
-            .map(|near| format!(" Did you mean `{near}`?"))
-            .unwrap_or_default();
+        let guess = words::nearest(name, known()).map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
         let list: Vec<&str> = known().collect();
-        let have = if list.is_empty() {
-            "there are no tools".into()
-        } else {
-            format!("the tools are {}", list.join(", "))
-        };
-        Refusal::new(
-            "tool.unknown",
-            format!("there is no tool `{}`; {have}.{guess}", bounded(name, 64)),
-        )
+        let have =
+            if list.is_empty() { "there are no tools".into() } else { format!("the tools are {}", list.join(", ")) };
+        Refusal::new("tool.unknown", format!("there is no tool `{}`; {have}.{guess}", bounded(name, 64)))
     }
 }

@@ -7,19 +7,13 @@ pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
     if word.len() > 64 {
         return None;
     }
-    known
-        .map(|other| (distance(word, other), other))
-        .filter(|(far, _)| *far <= most)
-        .min()
-        .map(|(_, other)| other)
+    known.map(|other| (distance(word, other), other)).filter(|(far, _)| *far <= most).min().map(|(_, other)| other)
 }
 
 /// Letters to insert, remove, replace or swap with their neighbour, regardless of case and of `_` against `-`.
 fn distance(a: &str, b: &str) -> usize {
     let plain = |text: &str| -> Vec<char> {
-        text.chars()
-            .map(|c| if c == '_' { '-' } else { c.to_ascii_lowercase() })
-            .collect()
+        text.chars().map(|c| if c == '_' { '-' } else { c.to_ascii_lowercase() }).collect()
     };
     let (a, b) = (plain(a), plain(b));
     // Row i, column j: the distance of the first i letters of `a` from the first j letters of `b`.
@@ -28,9 +22,7 @@ fn distance(a: &str, b: &str) -> usize {
         let mut row = vec![i];
         for j in 1..=b.len() {
             let (above, before) = (&rows[i - 1], row[j - 1]);
-            let mut least = (above[j] + 1)
-                .min(before + 1)
-                .min(above[j - 1] + usize::from(a[i - 1] != b[j - 1]));
+            let mut least = (above[j] + 1).min(before + 1).min(above[j - 1] + usize::from(a[i - 1] != b[j - 1]));
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
                 least = least.min(rows[i - 2][j - 2] + 1);
             }
@@ -59,12 +51,7 @@ mod tests {
 
     #[test]
     fn distances_count_slips() {
-        for (a, b, far) in [
-            ("kitten", "sitting", 3),
-            ("", "abc", 3),
-            ("abc", "abc", 0),
-            ("flaw", "lawn", 2),
-        ] {
+        for (a, b, far) in [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "abc", 0), ("flaw", "lawn", 2)] {
             assert_eq!(distance(a, b), far, "{a} {b}");
         }
     }

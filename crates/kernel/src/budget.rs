@@ -170,7 +170,8 @@ impl Ledger {
         let over = |dimension, limit: Option<u64>, used: u64, needed: u64| {
             let limit = limit?;
             // A dimension that is spent already stops a step of unknown size as well.
-            let passed = used.saturating_add(needed) > limit || (used >= limit && limit > 0 && needed > 0) || used > limit;
+            let passed =
+                used.saturating_add(needed) > limit || (used >= limit && limit > 0 && needed > 0) || used > limit;
             passed.then_some(Breach { dimension, limit, used, needed })
         };
         let tokens = self.tokens().saturating_add(self.reserved_tokens);

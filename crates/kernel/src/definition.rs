@@ -84,6 +84,12 @@ pub trait ErasedLoop: Send + Sync {
     fn version(&self) -> &str;
     /// The bytes that define this Loop beyond its code: an Agent's manifest; empty for a Loop in Rust.
     fn definition(&self) -> &[u8];
+    /// Whether this build reads the State of a Run that an earlier one left. A Run whose State does not read
+    /// is not driven here and stays as it is.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says what does not read.
+    fn reads(&self, state: &str) -> Result<(), Failure>;
     /// The first State.
     ///
     /// # Errors
@@ -100,6 +106,11 @@ pub trait ErasedLoop: Send + Sync {
 #[must_use]
 pub fn erase<L: Loop>(inner: L, definition: alloc::vec::Vec<u8>) -> alloc::sync::Arc<dyn ErasedLoop> {
     alloc::sync::Arc::new(Erased { inner, definition })
+}
+
+fn decode<S: DeserializeOwned>(state: &str) -> Result<S, Failure> {
+    serde_json::from_str(state)
+        .map_err(|error| Failure::new("loop.state", alloc::format!("the State does not decode: {error}")))
 }
 
 struct Erased<L> {
@@ -120,6 +131,10 @@ impl<L: Loop> ErasedLoop for Erased<L> {
         &self.definition
     }
 
+    fn reads(&self, state: &str) -> Result<(), Failure> {
+        decode::<L::State>(state).map(drop)
+    }
+
     fn init(&self, input: &str) -> Result<String, Failure> {
         let input = serde_json::from_str(input).map_err(|error| {
             Failure::new("loop.input", alloc::format!("the input does not fit {}: {error}", self.inner.name()))
@@ -128,8 +143,7 @@ impl<L: Loop> ErasedLoop for Erased<L> {
     }
 
     fn transition(&self, cx: &Cx, state: &str, event: Event) -> Result<(Decision, String), Failure> {
-        let mut typed: L::State = serde_json::from_str(state)
-            .map_err(|error| Failure::new("loop.state", alloc::format!("the State does not decode: {error}")))?;
+        let mut typed: L::State = decode(state)?;
         let decision = self.inner.transition(cx, &mut typed, event)?;
         for action in &decision.actions {
             if let Action::Finish(output) = action {

@@ -199,11 +199,7 @@ impl ModelReply {
     /// A finished reply of plain text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self {
-            parts: alloc::vec![Part::Text { text: text.into() }],
-            stop: StopReason::EndTurn,
-            model: String::new(),
-        }
+        Self { parts: alloc::vec![Part::Text { text: text.into() }], stop: StopReason::EndTurn, model: String::new() }
     }
 
     /// All text parts, joined.

@@ -188,9 +188,6 @@ pub struct Intended {
     pub send_ms: u64,
     /// Given up this many milliseconds after the Entry's time.
     pub abort_ms: u64,
-    /// Not sent before this: a recorded back-off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<TimeMs>,
     /// The output bound of a model call, where what is left clamps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
@@ -199,13 +196,33 @@ pub struct Intended {
     pub reserve: Reservation,
 }
 
+/// Why an attempt did not count as the Call's settlement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Setback {
+    /// The target failed; it counts against the Call's attempts.
+    #[default]
+    Failed,
+    /// The worker stopped while it ran.
+    Stopped,
+    /// It was never sent.
+    NotSent,
+}
+
+fn is_failed(setback: &Setback) -> bool {
+    *setback == Setback::Failed
+}
+
 /// An attempt failed and the Call will be tried again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Attempted {
     /// The Call.
     pub call: CallId,
-    /// Which attempt, from 1.
+    /// Which failed attempt, from 1.
     pub n: u32,
+    /// Why.
+    #[serde(default, skip_serializing_if = "is_failed")]
+    pub setback: Setback,
     /// The class of the error.
     pub code: String,
     /// The text of the error, in the payload.

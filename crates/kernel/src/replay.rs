@@ -84,13 +84,7 @@ impl<'a> Replayer<'a> {
     /// Starts before the first Entry of `run`. Without a definition only chain and fold are verified.
     #[must_use]
     pub fn new(run: crate::ids::RunId, definition: Option<&'a dyn ErasedLoop>, strictness: Strictness) -> Self {
-        Self {
-            definition,
-            strictness,
-            verifier: Verifier::new(run),
-            projection: Projection::new(run),
-            decisions: 0,
-        }
+        Self { definition, strictness, verifier: Verifier::new(run), projection: Projection::new(run), decisions: 0 }
     }
 
     /// What the Entries so far mean.

@@ -68,13 +68,13 @@ fn one_of_every_kind() -> Vec<Record> {
             epoch: Epoch(1),
             send_ms: 10,
             abort_ms: 20,
-            not_before: None,
             max_output: Some(64),
             reserve: Reservation { tokens: 100, micro_usd: MicroUsd(7) },
         }),
         Record::Attempted(Attempted {
             call: CallId(1),
             n: 1,
+            setback: Setback::Stopped,
             code: "model.rate_limited".into(),
             message: Span(0, 3),
             usage: Some(Usage::default()),
@@ -125,7 +125,7 @@ fn every_record_has_these_bytes_and_reads_back() {
         7 reopened {"by":"ann","raise":{"tokens":20}}
         10 ended {"outcome":{"outcome":"completed","output":""},"totals":{"iterations":0,"model_calls":0,"tool_calls":0,"usage":{},"charged_tokens":0,"spent":0,"reserved_tokens":0,"reserved":0,"overshoot":0,"overshoot_tokens":0},"head":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
         20 intended {"call":1,"class":"billable","request":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","epoch":1,"send_ms":10,"abort_ms":20,"max_output":64,"reserve":{"tokens":100,"micro_usd":7}}
-        21 attempted {"call":1,"n":1,"code":"model.rate_limited","message":[0,3],"usage":{},"cost":0,"retry_at":99}
+        21 attempted {"call":1,"n":1,"setback":"stopped","code":"model.rate_limited","message":[0,3],"usage":{},"cost":0,"retry_at":99}
         22 settled {"call":1,"as":"landed","usage":{"input":10,"output":5},"cost":3,"joins":"assistant"}
         25 resolved {"call":2,"by":"ann","resolution":{"call":"failed","evidence":"no booking"},"joins":{"tool":"t1"}}
         40 signal {"name":"go"}
@@ -180,12 +180,13 @@ fn journal(run: RunId, count: u64) -> Vec<Entry> {
 fn header_and_chain_have_these_bytes() {
     let entries = journal(RunId([7; 16]), 2);
     let hex = entries[1].header().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    expect!["070707070707070707070707070707070000000000000002002800000000000000000002" ].assert_eq(&hex[..72]);
+    expect!["070707070707070707070707070707070000000000000002002800000000000000000002"].assert_eq(&hex[..72]);
     assert_eq!(&hex[72..], "0000000d00000004");
     expect![[r#"
         5OlolY70lyEx3_OZ8amUK4nkPmoDl9VnQWb2iXLq1ik
         bA0zkCTszrDPY9KUfhFbA_UmEbNP3MVnWUyPLfdHrKc
-    "#]].assert_eq(&format!("{}\n{}\n", chain::genesis(RunId([7; 16])), entries[1].hash.text()));
+    "#]]
+    .assert_eq(&format!("{}\n{}\n", chain::genesis(RunId([7; 16])), entries[1].hash.text()));
 }
 
 fn check(edit: impl FnOnce(&mut Vec<Entry>), expected: Result<(), ChainError>) {
@@ -214,8 +215,15 @@ fn verification_names_what_is_wrong_and_where() {
     check(|e| e[3].format = 9, Err(ChainError::UnknownFormat { seq: Seq(4), format: 9 }));
     // A consistent chain over other bytes still misses the head that the row or footer names.
     check(
-        |e| *e = { let mut other = journal(RunId([7; 16]), 5); other[4].payload.clear(); let h = other[3].hash;
-            other[4].hash = other[4].hash_after(&h); other },
+        |e| {
+            *e = {
+                let mut other = journal(RunId([7; 16]), 5);
+                other[4].payload.clear();
+                let h = other[3].hash;
+                other[4].hash = other[4].hash_after(&h);
+                other
+            }
+        },
         Err(ChainError::Mismatch { seq: Seq(5) }),
     );
 }

@@ -162,11 +162,7 @@ impl<L: Loop> Builder<L> {
 }
 
 /// Drives the run until it has an outcome or waits for somebody; mere timers are waited for here.
-async fn to_the_end(
-    runtime: &Runtime,
-    program: &Arc<Program>,
-    admission: Admission,
-) -> Result<(RunId, RunEnd), Error> {
+async fn to_the_end(runtime: &Runtime, program: &Arc<Program>, admission: Admission) -> Result<(RunId, RunEnd), Error> {
     let mut driven = match runtime.start(program, admission).await? {
         Started::New(driven) => driven,
         Started::Already(run) => match runtime.ended(run).await? {

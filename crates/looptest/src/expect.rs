@@ -34,11 +34,7 @@ impl Replayed {
 
     /// The texts that were published.
     pub fn spoken(&self) -> impl Iterator<Item = &str> {
-        self.trajectory
-            .steps
-            .iter()
-            .filter(|step| step.kind == StepKind::Speak)
-            .map(|step| step.args.as_str())
+        self.trajectory.steps.iter().filter(|step| step.kind == StepKind::Speak).map(|step| step.args.as_str())
     }
 
     /// The Run has completed; returns its output.
@@ -98,10 +94,7 @@ impl Replayed {
         expected.sort_unstable();
         actual.sort_unstable();
         if actual != expected {
-            self.fail(&format!(
-                "other tools were called\n{}",
-                contrast(&listed(&expected), &listed(&actual))
-            ));
+            self.fail(&format!("other tools were called\n{}", contrast(&listed(&expected), &listed(&actual))));
         }
         self
     }
@@ -120,10 +113,7 @@ impl Replayed {
         let (expected, actual) = (canonical::json(&args.to_string()), canonical::json(&step.args));
         if expected != actual {
             let differs = contrast(&spread(&expected), &spread(&actual));
-            self.fail(&format!(
-                "tool call {n} (`{}`, entry {}) had other arguments\n{differs}",
-                step.name, step.seq
-            ));
+            self.fail(&format!("tool call {n} (`{}`, entry {}) had other arguments\n{differs}", step.name, step.seq));
         }
         self
     }
@@ -225,10 +215,7 @@ impl Replayed {
         };
         if expected != actual {
             let differs = contrast(&expected, &actual);
-            self.fail(&format!(
-                "the trajectory is not {}; UPDATE_EXPECT=1 rewrites it\n{differs}",
-                path.display()
-            ));
+            self.fail(&format!("the trajectory is not {}; UPDATE_EXPECT=1 rewrites it\n{differs}", path.display()));
         }
         self
     }

@@ -28,8 +28,7 @@ pub(crate) fn contrast_as([left, right]: [&str; 2], expected: &str, actual: &str
     let expected = loopd_fixture::excerpt::lines(expected);
     let actual = loopd_fixture::excerpt::lines(actual);
     let diff = TextDiff::from_lines(expected.as_str(), actual.as_str());
-    let text =
-        diff.unified_diff().context_radius(3).missing_newline_hint(false).header(left, right).to_string();
+    let text = diff.unified_diff().context_radius(3).missing_newline_hint(false).header(left, right).to_string();
     // Long lines differ somewhere inside: there the lines say nothing, and an excerpt does.
     if expected.lines().chain(actual.lines()).all(|line| line.len() <= 200) {
         return text;

@@ -116,10 +116,7 @@ impl Recorded {
         };
         let (ours, recorded) = (definition.name(), &self.fixture.header.loop_name);
         if ours != recorded {
-            fail(format!(
-                "{} is a recording of the loop `{recorded}`; the test gives it `{ours}`",
-                self.name
-            ));
+            fail(format!("{} is a recording of the loop `{recorded}`; the test gives it `{ours}`", self.name));
         }
         self.verify(Some(&*definition), strictness)
     }
@@ -155,12 +152,7 @@ impl Recorded {
                 states.push(state.clone());
             }
         }
-        Replayed {
-            name: self.name,
-            trajectory: builder.finish(),
-            projection: replayer.projection().clone(),
-            states,
-        }
+        Replayed { name: self.name, trajectory: builder.finish(), projection: replayer.projection().clone(), states }
     }
 }
 

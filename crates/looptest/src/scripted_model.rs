@@ -141,12 +141,10 @@ impl ScriptedModel {
         if let Some((_, reply)) = self.rules.iter().find(|(text, _)| last.contains(text)) {
             return Ok(reply.clone());
         }
-        let spoken =
-            request.messages.iter().filter(|message| matches!(***message, Message::Assistant { .. })).count();
+        let spoken = request.messages.iter().filter(|message| matches!(***message, Message::Assistant { .. })).count();
         let Some(turn) = self.turns.get(spoken) else {
             let turns = self.turns.len();
-            let message =
-                format!("the script has {turns} turns; this request needs turn {}: {last}", spoken + 1);
+            let message = format!("the script has {turns} turns; this request needs turn {}: {last}", spoken + 1);
             return Err(ModelError::Rejected(message));
         };
         let error = usize::try_from(attempt).ok().and_then(|n| turn.errors.get(n.saturating_sub(1)));

@@ -98,11 +98,7 @@ impl CountingTool {
         let sent = self.sent();
         if sent.len() != expected {
             let name = &self.offer.name;
-            fail(format!(
-                "expected {expected} calls of {name}, and there were {}\n{}",
-                sent.len(),
-                listed(&sent)
-            ));
+            fail(format!("expected {expected} calls of {name}, and there were {}\n{}", sent.len(), listed(&sent)));
         }
         self
     }

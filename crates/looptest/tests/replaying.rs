@@ -19,8 +19,7 @@ mod replaying {
 
     /// What a failing test says.
     fn said<T>(test: impl FnOnce() -> T) -> String {
-        let panic =
-            catch_unwind(AssertUnwindSafe(|| drop(test()))).expect_err("the test was expected to fail");
+        let panic = catch_unwind(AssertUnwindSafe(|| drop(test()))).expect_err("the test was expected to fail");
         let text = panic.downcast_ref::<String>().cloned();
         text.unwrap_or_else(|| panic.downcast_ref::<&str>().copied().unwrap_or_default().to_owned())
     }
@@ -34,8 +33,7 @@ mod replaying {
     }
 
     fn compare_recordings() {
-        let tokio =
-            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         expect_file!["../testdata/refund.loopfix"].assert_eq(&bytes(&tokio.block_on(refunded())));
         expect_file!["../testdata/clerk.loopfix"].assert_eq(&bytes(&tokio.block_on(asked(&script()))));
     }
@@ -86,9 +84,7 @@ mod replaying {
     #[test]
     fn an_agent_needs_nothing_but_the_file() {
         let run = clerk_file().strict();
-        run.expect_tools(&["price"])
-            .expect_tool_args(0, json!({ "order": "A17" }))
-            .expect_spend_at_most(MicroUsd(100));
+        run.expect_tools(&["price"]).expect_tool_args(0, json!({ "order": "A17" })).expect_spend_at_most(MicroUsd(100));
         assert_eq!(run.expect_completed::<String>(), "It costs $42.");
     }
 
@@ -166,8 +162,7 @@ mod replaying {
         std::fs::write(&path, bytes(&refunded().await).replacen("\"4200\"", "\"9200\"", 1)).unwrap();
         let message = said(|| replay(&path));
         assert!(
-            message
-                .ends_with("bad.loopfix: line 6 (entry 5): entry 5 was edited: it is not what was committed"),
+            message.ends_with("bad.loopfix: line 6 (entry 5): entry 5 was edited: it is not what was committed"),
             "{message}"
         );
         let message = said(|| replay("testdata/absent.loopfix"));
@@ -240,12 +235,12 @@ mod replaying {
 
             testdata/refund.loopfix: the State is not a u32: invalid type: map, expected u32 at line 1 column 0
 
-        "#]].assert_eq(&all);
+        "#]]
+        .assert_eq(&all);
         if std::env::var_os("UPDATE_EXPECT").is_none() {
             let message = said(|| run.expect_trajectory("testdata/absent.txt").name());
             assert!(message.contains("UPDATE_EXPECT=1 writes it"), "{message}");
-            let message =
-                said(|| clerk_file().as_recorded().expect_trajectory("testdata/refund.txt").name().len());
+            let message = said(|| clerk_file().as_recorded().expect_trajectory("testdata/refund.txt").name().len());
             assert!(message.contains("the trajectory is not testdata/refund.txt"), "{message}");
         }
     }
@@ -254,11 +249,8 @@ mod replaying {
     #[tokio::test(start_paused = true)]
     async fn scripted_models_and_counted_tools_say_what_reached_them() {
         let busy = || ModelError::Unavailable { message: "busy".into(), retry_after: None };
-        let model = ScriptedModel::new()
-            .fails(busy())
-            .fails(busy())
-            .asks("price", r#"{"order":"A17"}"#)
-            .says("It costs $42.");
+        let model =
+            ScriptedModel::new().fails(busy()).fails(busy()).asks("price", r#"{"order":"A17"}"#).says("It costs $42.");
         let fixture = asked(&model).await;
         assert_eq!(model.calls(), 4);
         assert_eq!(model.asked().iter().map(|asked| asked.attempt).collect::<Vec<_>>(), [1, 2, 3, 1]);
@@ -273,10 +265,7 @@ mod replaying {
         price.expect_calls(1).expect_no_effect_twice();
         refund.expect_calls(1);
         assert_eq!(refund.sent()[0].args, r#"{"order":"A17","cents":4200}"#);
-        assert!(
-            said(|| refund.expect_calls(2).calls())
-                .starts_with("expected 2 calls of refund, and there were 1\n")
-        );
+        assert!(said(|| refund.expect_calls(2).calls()).starts_with("expected 2 calls of refund, and there were 1\n"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -323,8 +312,7 @@ mod replaying {
         let events = || [1, 2].map(|iteration| loopd_kernel::Event::IterationStarted { iteration });
         state_is_ordered(Refund::default(), &"A17".into(), events());
         let message = said(|| state_is_ordered(Careless, &(), events()));
-        let expected =
-            "the transition of IterationStarted writes its State differently each time; use BTreeMap";
+        let expected = "the transition of IterationStarted writes its State differently each time; use BTreeMap";
         assert!(message.starts_with(expected), "{message}");
         // Seen has one entry, which is in order in any map.
         refund_file().as_recorded().expect_state_ordered::<Seen>();
@@ -335,9 +323,6 @@ mod replaying {
         let program = Program::new(erase(Refund::default(), Vec::new())).tool(Arc::new(price()));
         let (_, fixture) = run(program, "\"A17\"").await;
         let run = replay_fixture(fixture).with_loop(Refund::default()).strict();
-        assert!(
-            said(|| run.expect_completed::<Receipt>())
-                .contains("it is Failed: there is no tool named `refund`")
-        );
+        assert!(said(|| run.expect_completed::<Receipt>()).contains("it is Failed: there is no tool named `refund`"));
     }
 }

@@ -10,6 +10,10 @@ pub struct Config {
     /// How long after its intent a Call may still be sent. Shorter than the lease, so that a worker that
     /// was paused past its lease sends nothing.
     pub dispatch_window: Duration,
+    /// How far clocks may differ: a Call is not sent this close to the end of the lease.
+    pub skew: Duration,
+    /// A Run that waits for a time nearer than this stays in memory; any other wait is a row.
+    pub linger: Duration,
     /// How long open Calls may still settle after a stop or a cancel.
     pub grace: Duration,
     /// The first pause after a failed attempt; it doubles with each further one.
@@ -34,6 +38,8 @@ impl Default for Config {
         Self {
             lease: Duration::from_secs(15),
             dispatch_window: Duration::from_secs(5),
+            skew: Duration::from_secs(1),
+            linger: Duration::from_secs(5),
             grace: Duration::from_secs(5),
             backoff: Duration::from_millis(500),
             backoff_cap: Duration::from_secs(30),

@@ -1,5 +1,5 @@
-//! The keeper: one task per worker that renews its lease and wakes what is due. Everything is driven
-//! from rows; hints only say when to look.
+//! The keeper: renews the worker's lease and wakes what is due. Everything is driven from rows; hints only
+//! say when to look.
 
 use crate::runtime::Runtime;
 use loopd_store::{Claim, Hint, StoreError};
@@ -10,19 +10,54 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// Runs that one claim takes.
 const CLAIM: usize = 64;
 
-/// Runs until the worker drains.
-pub async fn keep(runtime: Runtime) {
+/// How long nothing is looked for after a look that could do nothing about what is due.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Renews the lease until nothing is driven here any more. It is a task of its own, so that neither a long
+/// recovery nor a drain lets the lease lapse.
+pub async fn beat(runtime: Runtime) {
     let inner = runtime.inner.clone();
-    let mut hints = inner.store.hints();
     let mut beat = tokio::time::interval(inner.performer.config.lease / 3);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beat.tick().await;
+    loop {
+        let draining = inner.drain.is_cancelled();
+        if draining && runtime.with_active(|active| active.is_empty()) {
+            return;
+        }
+        tokio::select! {
+            _ = beat.tick() => {}
+            () = inner.drain.cancelled(), if !draining => continue,
+            // The keeper listens no more; every activation that ends says so.
+            () = inner.changed.notified(), if draining => continue,
+        }
+        match inner.heartbeat().await {
+            Ok(()) => {}
+            Err(StoreError::Fenced(_)) => {
+                tracing::error!("another process has taken the driver role over: stopping");
+                inner.drain.cancel();
+                return;
+            }
+            Err(error) => tracing::warn!(%error, "the heartbeat failed"),
+        }
+        // A hint may have been lost: whoever is driven looks once a beat.
+        notify(&runtime, |_| true);
+        inner.changed.notify_one();
+    }
+}
+
+/// Claims and drives what is due until the worker drains.
+pub async fn keep(runtime: Runtime) {
+    let inner = runtime.inner.clone();
+    let mut hints = inner.store.hints();
     let mut look = true;
+    let mut wake = None;
     while !inner.drain.is_cancelled() {
         if std::mem::take(&mut look) {
-            claim_due(&runtime).await;
+            try_lost(&runtime).await;
+            let took = claim_due(&runtime).await;
+            wake = next_wake(&runtime).await.map(|at| if took { at } else { at.max(Instant::now() + PAUSE) });
         }
-        let wake = next_wake(&runtime).await;
         tokio::select! {
             hint = hints.recv() => match hint {
                 Ok(Hint::Run(_)) => {}
@@ -35,18 +70,6 @@ pub async fn keep(runtime: Runtime) {
             },
             () = sleep_until(wake) => look = true,
             () = inner.changed.notified() => look = true,
-            _ = beat.tick() => {
-                // The beat also finds Runs of workers whose lease has lapsed.
-                look = true;
-                match inner.heartbeat().await {
-                    Ok(()) => {}
-                    Err(StoreError::Fenced(_)) => {
-                        tracing::error!("another process has taken the driver role over: stopping");
-                        inner.drain.cancel();
-                    }
-                    Err(error) => tracing::warn!(%error, "the heartbeat failed"),
-                }
-            }
             () = inner.drain.cancelled() => {}
         }
     }
@@ -64,35 +87,54 @@ fn notify(runtime: &Runtime, which: impl Fn(loopd_kernel::RunId) -> bool) -> boo
     })
 }
 
-async fn claim_due(runtime: &Runtime) {
-    let inner = &runtime.inner;
-    if !inner.performer.config.claims {
+/// Resumes Runs that were given up: their rows still say that this worker drives them.
+async fn try_lost(runtime: &Runtime) {
+    if !runtime.inner.performer.config.claims {
         return;
+    }
+    for run in runtime.inner.due_retries() {
+        if let Err(error) = runtime.resume(run).await {
+            tracing::warn!(%run, %error, "a run that was given up cannot be resumed");
+        }
+    }
+}
+
+/// Claims and drives due Runs. True: there were some that can be driven.
+async fn claim_due(runtime: &Runtime) -> bool {
+    let inner = &runtime.inner;
+    let mut took = false;
+    if !inner.performer.config.claims {
+        return took;
     }
     loop {
         let room = inner.performer.config.concurrency.saturating_sub(runtime.with_active(|active| active.len()));
-        if room == 0 || inner.drain.is_cancelled() {
-            return;
+        if room == 0 || inner.drain.is_cancelled() || !inner.holds_lease().await {
+            return took;
         }
         let limit = room.min(CLAIM);
         let loops = inner.programs.names();
+        let _turn = inner.claiming.lock().await;
         let claim = Claim { worker: inner.worker, now: inner.performer.clock.now(), loops, limit, only: None };
         let claimed = match inner.store.claim(claim).await {
             Ok(claimed) => claimed,
             Err(error) => {
                 tracing::warn!(%error, "the claim failed");
-                return;
+                return took;
             }
         };
         let full = claimed.len() == limit;
+        let mut driven = false;
         for one in claimed {
             let run = one.row.run;
-            if let Err(error) = runtime.adopt(one).await {
-                tracing::warn!(%run, %error, "a claimed run cannot be driven here");
+            match runtime.adopt(one).await {
+                Ok(_) => driven = true,
+                Err(error) => tracing::warn!(%run, %error, "a claimed run cannot be driven here"),
             }
         }
-        if !full {
-            return;
+        took |= driven;
+        // A page of Runs that cannot be driven here would come again at once.
+        if !full || !driven {
+            return took;
         }
     }
 }

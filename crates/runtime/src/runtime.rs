@@ -1,7 +1,7 @@
 //! The runtime of one process: starts, claims, wakes and drains Runs.
 
 use crate::config::Config;
-use crate::driver::{self, Activation, CommitError, DriveError, Holder, LoadError, Performer, Signals};
+use crate::driver::{self, Activation, CommitError, DriveError, Holder, LoadError, Loaded, Performer, Signals};
 use crate::ports::{Clock, Delta, Entropy};
 use crate::program::{CannotRun, Program, Programs};
 use crate::system::{SystemClock, SystemEntropy};
@@ -13,6 +13,8 @@ use loopd_store::{
     Write,
 };
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +39,9 @@ pub enum StartError {
     /// The Loop refused the input, or the machine the Run.
     #[error("{0}")]
     Machine(MachineError),
+    /// The Loop panicked over the input.
+    #[error("the loop panicked while it read the input")]
+    InitPanicked,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -93,6 +98,11 @@ pub(crate) struct Inner {
     pub worker: WorkerId,
     pub active: Mutex<HashMap<RunId, Active>>,
     pub drain: CancellationToken,
+    pub lease_until: Arc<AtomicI64>,
+    /// Held while a Run is looked up, claimed and noted as active, so that two of us never claim one Run.
+    pub claiming: tokio::sync::Mutex<()>,
+    /// Runs that were given up and are tried again at this moment.
+    pub lost: Mutex<Vec<(RunId, tokio::time::Instant)>>,
     pub tasks: TaskTracker,
     /// Something ended or was suspended: due times may have changed.
     pub changed: Notify,
@@ -170,11 +180,15 @@ impl Builder {
             worker,
             active: Mutex::default(),
             drain: CancellationToken::new(),
+            lease_until: Arc::default(),
+            claiming: tokio::sync::Mutex::default(),
+            lost: Mutex::default(),
             tasks: TaskTracker::new(),
             changed: Notify::new(),
         });
         inner.heartbeat().await?;
         let runtime = Runtime { inner };
+        runtime.inner.tasks.spawn(crate::keeper::beat(runtime.clone()));
         runtime.inner.tasks.spawn(crate::keeper::keep(runtime.clone()));
         Ok(runtime)
     }
@@ -204,7 +218,8 @@ impl Runtime {
     /// gives the first Run.
     ///
     /// # Errors
-    /// [`StartError`]; nothing was started.
+    /// [`StartError`]. Nothing was started, unless the store stayed unsure about the commit to the last: start
+    /// again with the same admission key to find out.
     pub async fn start(&self, program: &Arc<Program>, admission: Admission) -> Result<Started, StartError> {
         let inner = &self.inner;
         let salt = inner.performer.entropy.salt();
@@ -235,7 +250,8 @@ impl Runtime {
             }
             Err(error) => return Err(error.into()),
         }
-        Ok(Started::New(self.activate(program.clone(), projection, holder, Input::Continue)))
+        let loaded = Loaded { since_snapshot: projection.head.seq.0, projection };
+        Ok(Started::New(self.activate(program.clone(), loaded, holder, Input::Continue)))
     }
 
     fn admit(
@@ -258,7 +274,11 @@ impl Runtime {
             definition: &**program.definition(),
             salt: &mut salt,
         };
-        let step = machine.apply(Input::Start(admission), &mut env).map_err(StartError::Machine)?;
+        let start = AssertUnwindSafe(|| machine.apply(Input::Start(admission), &mut env));
+        let step = match catch_unwind(start) {
+            Ok(step) => step.map_err(StartError::Machine)?,
+            Err(_) => return Err(StartError::InitPanicked),
+        };
         Ok((machine.projection().clone(), step))
     }
 
@@ -267,23 +287,18 @@ impl Runtime {
     /// # Errors
     /// [`StartError`]; the Run is as it was.
     pub async fn resume(&self, run: RunId) -> Result<Driven, StartError> {
-        if let Some(driven) = self.driven(run) {
-            return Ok(driven);
-        }
         let row = self.inner.store.run(run).await?.ok_or(StartError::NotFound(run))?;
         // What cannot be run here must not be claimed: somebody else may be able to.
         self.program_for(&row).await?;
-        let claim = Claim {
-            worker: self.inner.worker,
-            now: self.inner.performer.clock.now(),
-            loops: Vec::new(),
-            limit: 1,
-            only: Some(run),
-        };
-        let mut claimed = self.inner.store.claim(claim).await?;
-        match claimed.pop() {
+        let _turn = self.inner.claiming.lock().await;
+        if let Some(driven) = self.driven(run) {
+            return Ok(driven);
+        }
+        let now = self.inner.performer.clock.now();
+        let claim = Claim { worker: self.inner.worker, now, loops: Vec::new(), limit: 1, only: Some(run) };
+        match self.inner.store.claim(claim).await?.pop() {
             Some(claimed) => self.adopt(claimed).await,
-            None => self.driven(run).ok_or(StartError::NotClaimable(row.status.name())),
+            None => Err(StartError::NotClaimable(row.status.name())),
         }
     }
 
@@ -302,8 +317,8 @@ impl Runtime {
         if row.status != RunStatus::Ended {
             return Ok(None);
         }
-        let projection = driver::load(&*self.inner.store, &row).await.map_err(StartError::Load)?;
-        Ok(projection.outcome().map(|(outcome, _)| outcome.clone()))
+        let loaded = driver::load(&*self.inner.store, &row).await.map_err(StartError::Load)?;
+        Ok(loaded.projection.outcome().map(|(outcome, _)| outcome.clone()))
     }
 
     /// Adds an inbox item. Its key makes it idempotent: the same key twice is one item.
@@ -324,7 +339,7 @@ impl Runtime {
     }
 
     pub(crate) fn holder(&self, epoch: Epoch) -> Holder {
-        Holder { epoch, worker: self.inner.worker, retries: self.inner.performer.config.commit_retries }
+        Holder { epoch, worker: self.inner.worker, keeps: true, retries: self.inner.performer.config.commit_retries }
     }
 
     pub(crate) fn with_active<T>(&self, f: impl FnOnce(&mut HashMap<RunId, Active>) -> T) -> T {
@@ -347,45 +362,101 @@ impl Runtime {
         self.inner.programs.find(row, &definition).map_err(StartError::CannotRun)
     }
 
-    /// Begins to drive a claimed Run.
+    /// Begins to drive a claimed Run. One that cannot be driven here is released again, its Journal untouched.
     pub(crate) async fn adopt(&self, claimed: Claimed) -> Result<Driven, StartError> {
         let Claimed { row, crashed } = claimed;
-        let program = self.program_for(&row).await?;
-        let projection = driver::load(&*self.inner.store, &row).await.map_err(StartError::Load)?;
-        let parked = row.status == RunStatus::Parked;
-        let first = if crashed && !parked { Input::Recover } else { Input::Continue };
-        Ok(self.activate(program, projection, self.holder(row.epoch), first))
+        match self.prepare(&row).await {
+            Ok((program, loaded)) => {
+                let projection = &loaded.projection;
+                let parked = row.status == RunStatus::Parked;
+                // Open Calls without an activation are a crash, whatever the row says.
+                let recover = !projection.open.is_empty() || (crashed && !parked);
+                let first = if recover { Input::Recover } else { Input::Continue };
+                Ok(self.activate(program, loaded, self.holder(row.epoch), first))
+            }
+            Err(error) => {
+                self.release(&row).await;
+                Err(error)
+            }
+        }
     }
 
-    fn activate(&self, program: Arc<Program>, projection: Projection, holder: Holder, first: Input) -> Driven {
-        let run = projection.run;
+    async fn prepare(&self, row: &RunRow) -> Result<(Arc<Program>, Loaded), StartError> {
+        let program = self.program_for(row).await?;
+        let loaded = driver::load(&*self.inner.store, row).await.map_err(StartError::Load)?;
+        let reads = program.definition().reads(&loaded.projection.state);
+        reads.map_err(|failure| StartError::CannotRun(CannotRun(failure.to_string())))?;
+        Ok((program, loaded))
+    }
+
+    async fn release(&self, row: &RunRow) {
+        let update = Write::UpdateRun {
+            run: row.run,
+            status: row.status,
+            worker: None,
+            wake_at: row.wake_at,
+            outcome: row.outcome.clone(),
+            iteration: row.iteration,
+            tokens: row.tokens,
+            spent: row.spent,
+            updated_at: row.updated_at,
+        };
+        let expect = vec![Expect::RunAt { run: row.run, seq: row.head, epoch: row.epoch }];
+        if let Err(error) = self.inner.store.commit(Batch { expect, writes: vec![update] }).await {
+            tracing::warn!(run = %row.run, %error, "a run that cannot be driven here could not be released");
+        }
+    }
+
+    fn activate(&self, program: Arc<Program>, loaded: Loaded, holder: Holder, first: Input) -> Driven {
+        let run = loaded.projection.run;
         let (sender, end) = watch::channel(None);
-        let signals = Signals { inbox: Arc::new(Notify::new()), drain: self.inner.drain.clone() };
+        let inner = &self.inner;
+        let signals = Signals {
+            inbox: Arc::new(Notify::new()),
+            drain: inner.drain.clone(),
+            lease_until: inner.lease_until.clone(),
+        };
         let driven = Driven { run, end: end.clone() };
-        let active = Active { inbox: signals.inbox.clone(), end };
-        self.with_active(|map| map.insert(run, active));
-        let activation = Activation::new(
-            self.inner.store.clone(),
-            program,
-            self.inner.performer.clone(),
-            holder,
-            signals,
-            projection,
-        );
-        let runtime = self.clone();
+        let mine = signals.inbox.clone();
+        self.with_active(|map| map.insert(run, Active { inbox: mine.clone(), end }));
+        let (store, performer) = (inner.store.clone(), inner.performer.clone());
+        let activation = Activation::new(store, program, performer, holder, signals, loaded);
+        let entry = ActiveEntry { runtime: self.clone(), run, mine };
         self.inner.tasks.spawn(async move {
             let end = match activation.drive(first).await {
                 Ok(projection) => run_end(&projection),
                 Err(error) => {
                     tracing::warn!(%run, %error, "a run was given up");
+                    if error != DriveError::Fenced {
+                        entry.runtime.try_again_later(run);
+                    }
                     RunEnd::Lost(error)
                 }
             };
-            runtime.with_active(|map| map.remove(&run));
+            drop(entry);
             sender.send_replace(Some(end));
-            runtime.inner.changed.notify_one();
         });
         driven
+    }
+
+    fn try_again_later(&self, run: RunId) {
+        let at = tokio::time::Instant::now() + self.inner.performer.config.lease / 3;
+        self.inner.lost.lock().unwrap_or_else(PoisonError::into_inner).push((run, at));
+    }
+}
+
+/// The note that a Run is driven here; gone with its activation, however that ends.
+struct ActiveEntry {
+    runtime: Runtime,
+    run: RunId,
+    mine: Arc<Notify>,
+}
+
+impl Drop for ActiveEntry {
+    fn drop(&mut self) {
+        // A fenced activation must not remove the note of its successor.
+        self.runtime.with_active(|map| map.retain(|run, one| *run != self.run || !Arc::ptr_eq(&one.inbox, &self.mine)));
+        self.runtime.inner.changed.notify_one();
     }
 }
 
@@ -401,7 +472,25 @@ impl Inner {
     /// Renews this worker's lease.
     pub(crate) async fn heartbeat(&self) -> Result<(), StoreError> {
         let lease = u64::try_from(self.performer.config.lease.as_millis()).unwrap_or(u64::MAX);
-        self.store.heartbeat(self.worker, self.performer.clock.now().after(lease)).await
+        let until = self.performer.clock.now().after(lease);
+        self.store.heartbeat(self.worker, until).await?;
+        self.lease_until.store(until.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// True when the lease has not lapsed: a clock that jumped is noticed before anybody is claimed.
+    pub(crate) async fn holds_lease(&self) -> bool {
+        let lapsed = self.performer.clock.now().0 >= self.lease_until.load(Ordering::Relaxed);
+        !lapsed || self.heartbeat().await.is_ok()
+    }
+
+    /// Runs whose next try is due.
+    pub(crate) fn due_retries(&self) -> Vec<RunId> {
+        let now = tokio::time::Instant::now();
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = lost.iter().filter(|(_, at)| *at <= now).map(|(run, _)| *run).collect();
+        lost.retain(|(_, at)| *at > now);
+        due
     }
 }
 
@@ -409,13 +498,7 @@ impl Inner {
 ///
 /// # Errors
 /// [`StoreError`]; an item with the same key that is there already is no error.
-pub async fn tell(
-    store: &dyn Store,
-    run: RunId,
-    key: String,
-    at: TimeMs,
-    body: InboxBody,
-) -> Result<(), StoreError> {
+pub async fn tell(store: &dyn Store, run: RunId, key: String, at: TimeMs, body: InboxBody) -> Result<(), StoreError> {
     let item = InboxItem { id: 0, run, key, at, body };
     match store.commit(Batch { expect: Vec::new(), writes: vec![Write::AddInbox(item)] }).await {
         Ok(_) | Err(StoreError::Conflict(Expectation::InboxKey(_))) => Ok(()),

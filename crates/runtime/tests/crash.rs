@@ -78,7 +78,10 @@ fn pay_step(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, F
 #[tokio::test(start_paused = true)]
 async fn look_then_pay() {
     let prepare = |world: World| world.tool("look", EffectClass::Read).tool("pay", EffectClass::Once);
-    check(pay_step, prepare, expect![[r#"
+    check(
+        pay_step,
+        prepare,
+        expect![[r#"
         Before 1: look=0 pay=0 asked=0 never started
         Before 2: look=1 pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
         Before 3: look=2 pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
@@ -87,7 +90,9 @@ async fn look_then_pay() {
         After 2: look=1 pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
         After 3: look=1 pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
         After 4: look=1 pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 fn parallel_step(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
@@ -109,10 +114,12 @@ fn parallel_step(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decisi
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_with_one_payment() {
-    let prepare = |world: World| {
-        world.tool_taking("look", EffectClass::Read, 20).tool_taking("pay", EffectClass::Once, 10)
-    };
-    check(parallel_step, prepare, expect![[r#"
+    let prepare =
+        |world: World| world.tool_taking("look", EffectClass::Read, 20).tool_taking("pay", EffectClass::Once, 10);
+    check(
+        parallel_step,
+        prepare,
+        expect![[r#"
         Before 1: look=0 pay=0 asked=0 never started
         Before 2: look=2 pay=1 asked=0 Ended Completed {"output":"[\"look\",\"look\",\"pay\"]"}
         Before 3: look=4 pay=1 asked=1 Ended Completed {"output":"[\"look\",\"look\",\"pay\"]"}
@@ -123,7 +130,9 @@ async fn a_batch_with_one_payment() {
         After 3: look=4 pay=1 asked=0 Ended Completed {"output":"[\"look\",\"look\",\"pay\"]"}
         After 4: look=3 pay=1 asked=0 Ended Completed {"output":"[\"look\",\"look\",\"pay\"]"}
         After 5: look=2 pay=1 asked=0 Ended Completed {"output":"[\"look\",\"look\",\"pay\"]"}
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 fn person_step(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
@@ -142,24 +151,25 @@ fn person_step(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision
 #[tokio::test(start_paused = true)]
 async fn a_timer_a_person_and_a_payment() {
     let prepare = |world: World| world.tool("pay", EffectClass::Once);
-    check(person_step, prepare, expect![[r#"
+    check(
+        person_step,
+        prepare,
+        expect![[r#"
         Before 1: pay=0 asked=0 never started
         Before 2: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
         Before 3: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
         Before 4: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
-        Before 5: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
-        Before 6: pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
-        Before 7: pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
-        Before 8: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
+        Before 5: pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
+        Before 6: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
         After 1: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
         After 2: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
         After 3: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
-        After 4: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
-        After 5: pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
+        After 4: pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
+        After 5: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
         After 6: pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
-        After 7: pay=1 asked=1 Ended Completed {"output":"[\"pay\"]"}
-        After 8: pay=1 asked=0 Ended Completed {"output":"[\"pay\"]"}
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 fn model_step(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
@@ -177,7 +187,10 @@ fn model_step(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision,
 #[tokio::test(start_paused = true)]
 async fn a_model_decides_and_a_lost_model_call_is_sent_again_and_charged() {
     let prepare = |world: World| world.tool("pay", EffectClass::Once).scripted_model("scripted");
-    check(model_step, prepare, expect![[r#"
+    check(
+        model_step,
+        prepare,
+        expect![[r#"
         Before 1: model=0 pay=0 asked=0 never started
         Before 2: model=2 pay=1 asked=0 Ended Completed {"output":"[\"turn 0\",\"turn 1\"]"}
         Before 3: model=3 pay=1 asked=0 Ended Completed {"output":"[\"turn 0\",\"turn 1\"]"}
@@ -188,5 +201,7 @@ async fn a_model_decides_and_a_lost_model_call_is_sent_again_and_charged() {
         After 3: model=2 pay=1 asked=1 Ended Completed {"output":"[\"turn 0\",\"turn 1\"]"}
         After 4: model=2 pay=1 asked=0 Ended Completed {"output":"[\"turn 0\",\"turn 1\"]"}
         After 5: model=2 pay=1 asked=0 Ended Completed {"output":"[\"turn 0\",\"turn 1\"]"}
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }

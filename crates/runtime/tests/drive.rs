@@ -27,7 +27,8 @@ async fn a_run_calls_its_tools_and_completes() {
     .tool("price", EffectClass::Read)
     .tool("refund", EffectClass::Once);
     let end = world.run().await;
-    expect![[r#"Ended Completed {"output":"\"refund([\\\"price(\\\\\\\"A17\\\\\\\") #1\\\"]) #1\""}"#]].assert_eq(&show_end(&end));
+    expect![[r#"Ended Completed {"output":"\"refund([\\\"price(\\\\\\\"A17\\\\\\\") #1\\\"]) #1\""}"#]]
+        .assert_eq(&show_end(&end));
     expect![[r#"
         1 started
         2 iteration_started
@@ -115,7 +116,8 @@ async fn sleep_and_signal_waits_are_rows_until_they_are_due() {
     world.tell("s1", signal("other")).await;
     assert!(matches!(world.resume().await, RunEnd::Suspended(_)));
     world.tell("s2", signal("go")).await;
-    expect![[r#"Ended Completed {"output":"[\"timer-1\",\"\\\"now\\\"\"]"}"#]].assert_eq(&show_end(&world.resume().await));
+    expect![[r#"Ended Completed {"output":"[\"timer-1\",\"\\\"now\\\"\"]"}"#]]
+        .assert_eq(&show_end(&world.resume().await));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,11 +1,12 @@
 //! Deterministic simulation: one thread, virtual time, seeded faults and deaths. A failing seed prints
 //! the one command that repeats it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod world;
 
+use loopd_kernel::outcome::Interrupt;
 use loopd_kernel::question::{Ask, QuestionEnd};
-use loopd_kernel::{Cx, Decision, Digest, EffectClass, Event, Failure};
+use loopd_kernel::{Cx, Decision, Digest, EffectClass, Event, Failure, Limits, Outcome};
 use loopd_runtime::RunEnd;
 use loopd_store::InboxBody;
 use loopd_store::memory::Fault;
@@ -75,11 +76,16 @@ async fn live(seed: u64) -> String {
             while let Some(end) = world.try_resume().await {
                 match end {
                     RunEnd::Suspended(waits) => answer(&world, &waits).await,
+                    // Lives this short look like a Run that kills its workers; a person looks and reopens it.
+                    RunEnd::Ended(Outcome::Interrupted { interrupt: Interrupt::Poisoned { .. } }) => {
+                        let body = InboxBody::Reopen { actor: "ann".into(), raise: Limits::default() };
+                        let _ = world.try_tell(&format!("reopen-{life}"), body).await;
+                    }
                     RunEnd::Ended(outcome) => {
                         world = world.take_over().await;
                         world.verify().await;
                         assert!(world.calls("pay") <= 1 && world.calls("pay-again") <= 1, "a payment happened twice");
-                        let loopd_kernel::Outcome::Completed { output } = outcome else { panic!("{outcome:?}") };
+                        let Outcome::Completed { output } = outcome else { panic!("{outcome:?}") };
                         return output;
                     }
                     RunEnd::Released | RunEnd::Lost(_) => break,

@@ -70,8 +70,7 @@ impl Journal {
         let settled = format!(
             r#"{{"call":{n},"attempt":1,"end":"landed","usage":{{"input":812,"output":120}},"cost":1834,"body":[0,400]}}"#
         );
-        let decided =
-            format!(r#"{{"iteration":{n},"patch":[0,96],"actions":[{{"tool":"search","args":[96,80]}}]}}"#);
+        let decided = format!(r#"{{"iteration":{n},"patch":[0,96],"actions":[{{"tool":"search","args":[96,80]}}]}}"#);
         let intended = format!(
             r#"{{"call":{},"tool":"search","class":"once","key":"k{n}","args":[0,{}],"reserve":5000}}"#,
             n + 1,
@@ -96,10 +95,7 @@ impl Journal {
             spent: row.spent,
             updated_at: row.updated_at,
         };
-        Batch {
-            expect: vec![Expect::RunAt { run, seq, epoch }],
-            writes: vec![Write::Append { run, entries }, update],
-        }
+        Batch { expect: vec![Expect::RunAt { run, seq, epoch }], writes: vec![Write::Append { run, entries }, update] }
     }
 }
 
@@ -116,7 +112,7 @@ fn cpu_ms() -> u64 {
     (fields[12].parse::<u64>().unwrap() + fields[13].parse::<u64>().unwrap()) * 10
 }
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() {
     let mut args = std::env::args().skip(1);
     let folder = std::path::PathBuf::from(args.next().unwrap());
@@ -127,13 +123,7 @@ async fn main() {
     let mut journals: Vec<_> = (0..runs).map(|n| Journal::new(n, payload)).collect();
     for journal in &journals {
         let create = Write::CreateRun(Box::new(journal.row.clone()));
-        store
-            .commit(Batch {
-                expect: Vec::new(),
-                writes: vec![create],
-            })
-            .await
-            .unwrap();
+        store.commit(Batch { expect: Vec::new(), writes: vec![create] }).await.unwrap();
     }
     let (before, device, cpu, start) = (store.stats(), device_bytes(), cpu_ms(), Instant::now());
     let mut tasks = Vec::new();

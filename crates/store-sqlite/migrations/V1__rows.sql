@@ -25,8 +25,9 @@ CREATE TABLE run (
 ) STRICT;
 CREATE UNIQUE INDEX run_admission ON run (tenant, admission) WHERE admission IS NOT NULL;
 -- Both are partial and hold no column that a step changes, so that a step dirties one page of `run` and no index.
-CREATE INDEX run_running ON run (worker) WHERE status = 0;
-CREATE INDEX run_wake ON run (wake_at, worker) WHERE status = 1 AND wake_at IS NOT NULL;
+-- `status` leads them, though it is always the same there: without it SQLite reads the whole table instead.
+CREATE INDEX run_running ON run (status, worker) WHERE status = 0;
+CREATE INDEX run_wake ON run (status, wake_at, worker) WHERE status = 1 AND wake_at IS NOT NULL;
 
 -- Appended in the order of commits, not clustered by Run: many Runs then share the page that a commit writes.
 CREATE TABLE entry (

@@ -13,10 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 /// Applies a Batch. On an error some of it may be written: the caller rolls back.
 pub(crate) fn batch(conn: &Connection, batch: &Batch) -> Result<()> {
-    let mut rows = Rows {
-        conn,
-        runs: Vec::new(),
-    };
+    let mut rows = Rows { conn, runs: Vec::new() };
     batch.expect.iter().try_for_each(|expect| rows.check(expect))?;
     batch.writes.iter().try_for_each(|write| rows.write(write))?;
     rows.finish()
@@ -84,11 +81,7 @@ impl<'a> Rows<'a> {
                     return Err(StoreError::Fenced(epoch).into());
                 }
                 if touched.head != seq {
-                    return conflict(Expectation::Head {
-                        run,
-                        expected: seq,
-                        found: touched.head,
-                    });
+                    return conflict(Expectation::Head { run, expected: seq, found: touched.head });
                 }
                 Ok(())
             }
@@ -103,13 +96,7 @@ impl<'a> Rows<'a> {
         match write {
             Write::CreateRun(row) => self.create(row),
             Write::Append { run, entries } => self.append(*run, entries),
-            Write::UpdateRun {
-                run,
-                status,
-                worker,
-                wake_at,
-                ..
-            } => {
+            Write::UpdateRun { run, status, worker, wake_at, .. } => {
                 let touched = self.known(*run)?;
                 touched.update = Some(write);
                 touched.lease = LeaseColumns {
@@ -152,10 +139,7 @@ impl<'a> Rows<'a> {
         if let Some(key) = &row.admission {
             let sql = "SELECT run FROM run WHERE tenant = ?1 AND admission = ?2";
             let mut holder = self.conn.prepare_cached(sql)?;
-            if let Some(holder) = holder
-                .query_row((&row.tenant, key), |row| row.get(0))
-                .optional()?
-            {
+            if let Some(holder) = holder.query_row((&row.tenant, key), |row| row.get(0)).optional()? {
                 return conflict(Expectation::Admission(RunId(holder)));
             }
         }
@@ -187,7 +171,8 @@ impl<'a> Rows<'a> {
         ];
         self.execute(
             concat!(
-                "INSERT INTO run (", rows::run_columns!(),
+                "INSERT INTO run (",
+                rows::run_columns!(),
                 ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
             ),
             values,
@@ -217,15 +202,7 @@ impl<'a> Rows<'a> {
         for entry in entries {
             let kind = rows::kind_number(entry);
             let (seq, record_len) = (entry.seq.0 as i64, entry.record.len() as i64);
-            insert.execute(params![
-                key,
-                seq,
-                kind,
-                entry.at.0,
-                record_len,
-                entry.hash.0,
-                rows::body(entry)
-            ])?;
+            insert.execute(params![key, seq, kind, entry.at.0, record_len, entry.hash.0, rows::body(entry)])?;
         }
         Ok(())
     }
@@ -249,13 +226,9 @@ impl<'a> Rows<'a> {
         }
         touched.waiting = Some(waiting + 1);
         let key = touched.key;
-        let body =
-            serde_json::to_string(&item.body).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let body = serde_json::to_string(&item.body).map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let sql = "INSERT INTO inbox (run, key, at, moves, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-        self.execute(
-            sql,
-            params![key, item.key, item.at.0, item.body.moves_parked(), body],
-        )
+        self.execute(sql, params![key, item.key, item.at.0, item.body.moves_parked(), body])
     }
 
     fn take_inbox(&mut self, run: RunId, id: i64) -> Result<()> {
@@ -272,8 +245,7 @@ impl<'a> Rows<'a> {
     fn open_question(&mut self, row: &QuestionRow) -> Result<()> {
         let key = self.known(row.run)?.key;
         let question = &row.question;
-        let body =
-            serde_json::to_string(question).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let body = serde_json::to_string(question).map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let sql = "INSERT INTO question (run, id, asked_at, body) VALUES (?1, ?2, ?3, ?4)
                    ON CONFLICT (run, id) DO UPDATE SET asked_at = ?3, body = ?4";
         self.execute(sql, params![key, question.id.0 as i64, question.asked_at.0, body])
@@ -294,11 +266,7 @@ fn load<'a>(conn: &Connection, run: RunId) -> Result<Option<Touched<'a>>> {
             epoch: Epoch(row.get::<_, i64>(1)? as u64),
             head: Seq(row.get::<_, i64>(2)? as u64),
             hash: Digest(row.get(3)?),
-            lease: LeaseColumns {
-                status: row.get(4)?,
-                worker: row.get(5)?,
-                wake_at: row.get(6)?,
-            },
+            lease: LeaseColumns { status: row.get(4)?, worker: row.get(5)?, wake_at: row.get(6)? },
             waiting: None,
             moved: false,
             update: None,
@@ -317,26 +285,13 @@ fn waiting(conn: &Connection, key: i64) -> Result<usize> {
 /// because naming them rewrites index entries, and so pages.
 fn save(conn: &Connection, touched: &Touched<'_>) -> Result<()> {
     let (key, head, hash) = (touched.key, touched.head.0 as i64, touched.hash.0);
-    let Some(Write::UpdateRun {
-        outcome,
-        iteration,
-        tokens,
-        spent,
-        updated_at,
-        ..
-    }) = touched.update
-    else {
+    let Some(Write::UpdateRun { outcome, iteration, tokens, spent, updated_at, .. }) = touched.update else {
         if touched.moved {
-            conn.prepare_cached("UPDATE run SET head = ?2, hash = ?3 WHERE id = ?1")?
-                .execute((key, head, hash))?;
+            conn.prepare_cached("UPDATE run SET head = ?2, hash = ?3 WHERE id = ?1")?.execute((key, head, hash))?;
         }
         return Ok(());
     };
-    let LeaseColumns {
-        status,
-        worker,
-        wake_at,
-    } = touched.lease;
+    let LeaseColumns { status, worker, wake_at } = touched.lease;
     let lean = "UPDATE run SET head = ?2, hash = ?3, outcome = ?4, iteration = ?5, tokens = ?6, spent = ?7,
                 updated_at = ?8
                 WHERE id = ?1 AND status = ?9 AND worker IS ?10 AND wake_at IS ?11";

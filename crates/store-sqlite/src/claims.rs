@@ -45,11 +45,7 @@ struct Due {
 
 impl Due {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            key: row.get(0)?,
-            status: row.get(1)?,
-            worker: row.get(2)?,
-        })
+        Ok(Self { key: row.get(0)?, status: row.get(1)?, worker: row.get(2)? })
     }
 
     const fn crashed(&self) -> bool {
@@ -65,21 +61,14 @@ pub(crate) fn claim(conn: &Connection, claim: &Claim) -> Result<Vec<Claimed>> {
     for found in due {
         let mut rows = take.query(params![found.key, claim.worker.0 as i64])?;
         if let Some(row) = rows.next()? {
-            claimed.push(Claimed {
-                row: run_row(row)?,
-                crashed: found.crashed(),
-            });
+            claimed.push(Claimed { row: run_row(row)?, crashed: found.crashed() });
         }
     }
     Ok(claimed)
 }
 
 fn due(conn: &Connection, claim: &Claim) -> Result<Vec<Due>> {
-    let loops = if claim.loops.is_empty() {
-        None
-    } else {
-        Some(json(&claim.loops)?)
-    };
+    let loops = if claim.loops.is_empty() { None } else { Some(json(&claim.loops)?) };
     let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
     let mut due = Vec::new();
     if let Some(run) = claim.only {
@@ -107,7 +96,36 @@ fn json(names: &[String]) -> Result<String> {
 /// Extends the lease of the worker, and with it the driver role of this process.
 pub(crate) fn heartbeat(conn: &Connection, worker: WorkerId, until: TimeMs) -> Result<()> {
     let sql = "INSERT INTO worker (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = ?2";
-    conn.prepare_cached(sql)?
-        .execute(params![worker.0 as i64, until.0])?;
+    conn.prepare_cached(sql)?.execute(params![worker.0 as i64, until.0])?;
     role::extend(conn, until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    /// How SQLite would run a statement.
+    fn plan(sql: &str) -> String {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mut conn = schema::connect(&folder.path().join("loopd.db"), true).unwrap();
+        schema::migrate(&mut conn).unwrap();
+        let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        // Nothing is bound: the plan does not depend on the values.
+        let details = statement.raw_query().mapped(|row| row.get::<_, String>(3));
+        details.map(|detail| detail.unwrap() + "\n").collect()
+    }
+
+    #[test]
+    fn a_claim_reads_no_run_that_is_not_due() {
+        for sql in [DUE, ONLY, crate::queries::NEXT_WAKE] {
+            let plan = plan(sql);
+            assert!(plan.contains("run"), "{plan}");
+            // A search of an index; a scan only of an index that holds nothing else, of leases, or of arguments.
+            for line in plan.lines().filter(|line| line.contains("SCAN")) {
+                let fine = ["inbox_waiting", "worker", "live", "due", "json_each", "run_wake"];
+                assert!(fine.iter().any(|name| line.contains(name)), "{line}\nin\n{plan}");
+            }
+        }
+    }
 }

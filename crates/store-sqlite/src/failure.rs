@@ -29,9 +29,7 @@ impl Failure {
     pub(crate) fn before_commit(self) -> StoreError {
         match self {
             Self::Store(error) => error,
-            Self::Sqlite(error) => {
-                classify(&error).unwrap_or_else(|| StoreError::Unavailable(error.to_string()))
-            }
+            Self::Sqlite(error) => classify(&error).unwrap_or_else(|| StoreError::Unavailable(error.to_string())),
         }
     }
 
@@ -39,9 +37,7 @@ impl Failure {
     pub(crate) fn at_commit(self) -> StoreError {
         match self {
             Self::Store(error) => error,
-            Self::Sqlite(error) => {
-                classify(&error).unwrap_or_else(|| StoreError::Ambiguous(error.to_string()))
-            }
+            Self::Sqlite(error) => classify(&error).unwrap_or_else(|| StoreError::Ambiguous(error.to_string())),
         }
     }
 }
@@ -57,5 +53,31 @@ fn classify(error: &rusqlite::Error) -> Option<StoreError> {
             Some(StoreError::Unavailable(text()))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    fn sqlite(code: i32) -> Failure {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into()
+    }
+
+    #[test]
+    fn only_a_commit_that_may_have_reached_the_disk_is_ambiguous() {
+        for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_NOMEM, ffi::SQLITE_INTERNAL] {
+            assert!(matches!(sqlite(code).at_commit(), StoreError::Ambiguous(_)), "{code}");
+            assert!(matches!(sqlite(code).before_commit(), StoreError::Unavailable(_)), "{code}");
+        }
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_BUSY_SNAPSHOT, ffi::SQLITE_LOCKED, ffi::SQLITE_READONLY] {
+            assert!(matches!(sqlite(code).at_commit(), StoreError::Unavailable(_)), "{code}");
+        }
+        assert!(matches!(sqlite(ffi::SQLITE_FULL).at_commit(), StoreError::Full(_)));
+        assert!(matches!(sqlite(ffi::SQLITE_CORRUPT_VTAB).before_commit(), StoreError::Corrupt(_)));
+        assert!(matches!(sqlite(ffi::SQLITE_NOTADB).at_commit(), StoreError::Corrupt(_)));
+        let ours = Failure::from(StoreError::ClientOnly);
+        assert_eq!(ours.at_commit(), StoreError::ClientOnly);
     }
 }

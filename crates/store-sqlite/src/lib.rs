@@ -3,8 +3,9 @@
 //! [`SqliteStore::open_driver`] takes the exclusive right to drive the Runs in a file;
 //! [`SqliteStore::open_client`] reads beside a driver and adds inbox items.
 //!
-//! Reading order: `role` (who drives), `writer` (how Batches share a flush), `apply` (what a Batch does to
-//! rows), `claims`, `queries`. No decision lives in SQL: it appends, reads and claims.
+//! Reading order: `role` (who drives), `writer` (how Batches share a flush), `turn` (how writers of several
+//! processes take turns), `apply` (what a Batch does to rows), `claims`, `queries`. No decision lives in SQL: it
+//! appends, reads and claims.
 #![forbid(unsafe_code)]
 
 mod apply;
@@ -19,6 +20,7 @@ mod rows;
 mod schema;
 mod stats;
 mod store;
+mod turn;
 mod writer;
 
 pub use stats::Stats;

@@ -39,13 +39,7 @@ impl Ear {
         let (ear, end) = (socket.try_clone()?, Arc::clone(&closing));
         let thread = thread::Builder::new().name("loopd-poke".to_owned());
         let thread = Some(thread.spawn(move || listen(&ear, &end, &hints))?);
-        Ok(Self {
-            socket,
-            path,
-            file,
-            closing,
-            thread,
-        })
+        Ok(Self { socket, path, file, closing, thread })
     }
 }
 

@@ -66,10 +66,7 @@ fn admitted(conn: &Connection, tenant: &str, key: &str, filter: &RunFilter) -> R
     let mut rows = collect(conn, sql, values, run_row)?;
     rows.retain(|row| {
         (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
-            && filter
-                .loop_name
-                .as_ref()
-                .is_none_or(|name| *name == row.loop_name)
+            && filter.loop_name.as_ref().is_none_or(|name| *name == row.loop_name)
     });
     Ok(rows)
 }
@@ -78,44 +75,30 @@ fn statuses(filter: &RunFilter) -> Result<Option<String>> {
     if filter.statuses.is_empty() {
         return Ok(None);
     }
-    let numbers: Vec<_> = filter
-        .statuses
-        .iter()
-        .map(|status| rows::status_number(*status))
-        .collect();
+    let numbers: Vec<_> = filter.statuses.iter().map(|status| rows::status_number(*status)).collect();
     let json = serde_json::to_string(&numbers);
-    json.map(Some)
-        .map_err(|error| StoreError::Unavailable(error.to_string()).into())
+    json.map(Some).map_err(|error| StoreError::Unavailable(error.to_string()).into())
 }
 
 pub(crate) fn entries(conn: &Connection, run: RunId, after: Seq, items: usize) -> Result<Vec<Entry>> {
     let sql = "SELECT seq, kind, at, record_len, hash, body FROM entry
                WHERE run = (SELECT id FROM run WHERE run = ?1) AND seq > ?2 ORDER BY seq LIMIT ?3";
     let after = i64::try_from(after.0).unwrap_or(i64::MAX);
-    collect(conn, sql, params![run.0, after, limit(items)], |row| {
-        rows::entry(row, run)
-    })
+    collect(conn, sql, params![run.0, after, limit(items)], |row| rows::entry(row, run))
 }
 
 pub(crate) fn snapshot(conn: &Connection, run: RunId) -> Result<Option<Snapshot>> {
     let sql = "SELECT seq, body FROM snapshot WHERE run = (SELECT id FROM run WHERE run = ?1)";
     let mut statement = conn.prepare_cached(sql)?;
-    let snapshot = statement.query_row([run.0], |row| {
-        Ok(Snapshot {
-            run,
-            seq: Seq(row.get::<_, i64>(0)? as u64),
-            body: row.get(1)?,
-        })
-    });
+    let snapshot = statement
+        .query_row([run.0], |row| Ok(Snapshot { run, seq: Seq(row.get::<_, i64>(0)? as u64), body: row.get(1)? }));
     Ok(snapshot.optional()?)
 }
 
 pub(crate) fn inbox(conn: &Connection, run: RunId, items: usize) -> Result<Vec<InboxItem>> {
     let sql = "SELECT id, key, at, body FROM inbox
                WHERE run = (SELECT id FROM run WHERE run = ?1) AND body IS NOT NULL ORDER BY id LIMIT ?2";
-    collect(conn, sql, params![run.0, limit(items)], |row| {
-        rows::inbox_item(row, run)
-    })
+    collect(conn, sql, params![run.0, limit(items)], |row| rows::inbox_item(row, run))
 }
 
 pub(crate) fn questions(conn: &Connection, run: Option<RunId>, items: usize) -> Result<Vec<QuestionRow>> {
@@ -123,11 +106,7 @@ pub(crate) fn questions(conn: &Connection, run: Option<RunId>, items: usize) -> 
                WHERE ?1 IS NULL OR question.run = (SELECT id FROM run WHERE run = ?1)
                ORDER BY question.asked_at, run.run, question.id LIMIT ?2";
     collect(conn, sql, params![run.map(|run| run.0), limit(items)], |row| {
-        let (run, id, body) = (
-            RunId(row.get(0)?),
-            row.get::<_, i64>(1)?,
-            row.get::<_, String>(2)?,
-        );
+        let (run, id, body) = (RunId(row.get(0)?), row.get::<_, i64>(1)?, row.get::<_, String>(2)?);
         let question = serde_json::from_str(&body);
         let question = question.map_err(|error| corrupt(format!("{run} question {id}: {error}")))?;
         Ok::<_, Failure>(QuestionRow { run, question })
@@ -139,9 +118,10 @@ pub(crate) fn blob(conn: &Connection, digest: Digest) -> Result<Option<Vec<u8>>>
     Ok(statement.query_row([digest.0], |row| row.get(0)).optional()?)
 }
 
+pub(crate) const NEXT_WAKE: &str = "
+  SELECT wake_at FROM run WHERE status = 1 AND wake_at IS NOT NULL AND worker IS NULL ORDER BY wake_at LIMIT 1";
+
 pub(crate) fn next_wake(conn: &Connection) -> Result<Option<TimeMs>> {
-    let sql = "SELECT wake_at FROM run WHERE status = 1 AND wake_at IS NOT NULL AND worker IS NULL
-               ORDER BY wake_at LIMIT 1";
-    let mut statement = conn.prepare_cached(sql)?;
+    let mut statement = conn.prepare_cached(NEXT_WAKE)?;
     Ok(statement.query_row([], |row| row.get(0).map(TimeMs)).optional()?)
 }

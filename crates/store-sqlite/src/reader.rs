@@ -27,19 +27,14 @@ impl Readers {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let receiver = Arc::new(Mutex::new(receiver));
-        let mut readers = Self {
-            queries: Some(sender),
-            threads: Vec::new(),
-        };
+        let mut readers = Self { queries: Some(sender), threads: Vec::new() };
         for _ in 0..READERS {
             let conn = schema::connect(path, false)?;
             schema::for_reading(&conn)?;
             let receiver = Arc::clone(&receiver);
             let thread = thread::Builder::new().name("loopd-read".to_owned());
             let thread = thread.spawn(move || serve(&conn, &receiver));
-            readers
-                .threads
-                .push(thread.map_err(|error| StoreError::Unavailable(error.to_string()))?);
+            readers.threads.push(thread.map_err(|error| StoreError::Unavailable(error.to_string()))?);
         }
         Ok(readers)
     }
@@ -51,13 +46,8 @@ impl Readers {
     ) -> std::result::Result<T, StoreError> {
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
         let (reply, answer) = oneshot::channel();
-        let query: Query =
-            Box::new(move |conn| drop(reply.send(query(conn).map_err(Failure::before_commit))));
-        self.queries
-            .as_ref()
-            .ok_or_else(closed)?
-            .send(query)
-            .map_err(|_| closed())?;
+        let query: Query = Box::new(move |conn| drop(reply.send(query(conn).map_err(Failure::before_commit))));
+        self.queries.as_ref().ok_or_else(closed)?.send(query).map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 }

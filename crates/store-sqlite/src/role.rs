@@ -68,25 +68,14 @@ pub(crate) fn take(conn: &mut Connection, path: &Path, now: TimeMs) -> Result<Ro
 
 fn lease(conn: &Connection) -> Result<Option<Lease>> {
     let row = conn.query_row("SELECT epoch, pid, until FROM driver", [], |row| {
-        Ok(Lease {
-            epoch: row.get::<_, i64>(0)? as u64,
-            pid: row.get(1)?,
-            until: row.get(2)?,
-        })
+        Ok(Lease { epoch: row.get::<_, i64>(0)? as u64, pid: row.get(1)?, until: row.get(2)? })
     });
     Ok(row.optional()?)
 }
 
 fn lock(path: &Path, lease: Option<&Lease>, now: TimeMs) -> Result<File> {
     let trouble = |error: io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
-    let open = || {
-        File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-    };
+    let open = || File::options().read(true).write(true).create(true).truncate(false).open(path);
     let file = open().map_err(trouble)?;
     match file.try_lock() {
         Ok(()) => return Ok(file),

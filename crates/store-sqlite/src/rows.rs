@@ -33,9 +33,7 @@ pub(crate) const fn status_number(status: RunStatus) -> i64 {
 
 /// The status with this stored number.
 pub(crate) fn status(number: i64) -> Option<RunStatus> {
-    RunStatus::ALL
-        .into_iter()
-        .find(|status| status_number(*status) == number)
+    RunStatus::ALL.into_iter().find(|status| status_number(*status) == number)
 }
 
 /// The kind of an Entry and its format, as one number.
@@ -54,10 +52,7 @@ pub(crate) fn body(entry: &Entry) -> Vec<u8> {
 
 /// Reads [`run_columns`].
 pub(crate) fn run_row(row: &Row<'_>) -> Result<RunRow> {
-    let run = RunId(
-        row.get(0)
-            .map_err(|error| corrupt(format!("a run row without its identity: {error}")))?,
-    );
+    let run = RunId(row.get(0).map_err(|error| corrupt(format!("a run row without its identity: {error}")))?);
     decode_run(row, run).map_err(|error| corrupt(format!("{run}: {error}")))
 }
 
@@ -77,9 +72,7 @@ fn decode_run(row: &Row<'_>, run: RunId) -> rusqlite::Result<RunRow> {
         head: Seq(unsigned(8)?),
         hash: Digest(row.get(9)?),
         epoch: Epoch(unsigned(10)?),
-        worker: row
-            .get::<_, Option<i64>>(11)?
-            .map(|worker| WorkerId(worker as u64)),
+        worker: row.get::<_, Option<i64>>(11)?.map(|worker| WorkerId(worker as u64)),
         wake_at: row.get::<_, Option<i64>>(12)?.map(TimeMs),
         outcome: row.get(13)?,
         iteration: unsigned(14)?,
@@ -92,9 +85,7 @@ fn decode_run(row: &Row<'_>, run: RunId) -> rusqlite::Result<RunRow> {
 
 /// Reads `seq, kind, at, record_len, hash, body`.
 pub(crate) fn entry(row: &Row<'_>, run: RunId) -> Result<Entry> {
-    let seq = row
-        .get::<_, i64>(0)
-        .map_err(|error| corrupt(format!("{run}: an entry without its seq: {error}")))?;
+    let seq = row.get::<_, i64>(0).map_err(|error| corrupt(format!("{run}: an entry without its seq: {error}")))?;
     let seq = Seq(seq as u64);
     decode_entry(row, run, seq).map_err(|text| corrupt(format!("{run} entry {seq}: {text}")))
 }
@@ -102,49 +93,23 @@ pub(crate) fn entry(row: &Row<'_>, run: RunId) -> Result<Entry> {
 fn decode_entry(row: &Row<'_>, run: RunId, seq: Seq) -> std::result::Result<Entry, String> {
     let number = |column| row.get::<_, i64>(column).map_err(|error| error.to_string());
     let (kind_and_format, at, record_len) = (number(1)?, number(2)?, number(3)?);
-    let kind = u16::try_from(kind_and_format & 0xffff)
-        .ok()
-        .and_then(Kind::from_number);
+    let kind = u16::try_from(kind_and_format & 0xffff).ok().and_then(Kind::from_number);
     let kind = kind.ok_or_else(|| format!("unknown kind {kind_and_format}"))?;
-    let format =
-        u16::try_from(kind_and_format >> 16).map_err(|_| format!("unknown format {kind_and_format}"))?;
+    let format = u16::try_from(kind_and_format >> 16).map_err(|_| format!("unknown format {kind_and_format}"))?;
     let hash = Digest(row.get(4).map_err(|error| error.to_string())?);
-    let body = row
-        .get_ref(5)
-        .and_then(|value| value.as_blob().map_err(Into::into));
+    let body = row.get_ref(5).and_then(|value| value.as_blob().map_err(Into::into));
     let body = body.map_err(|error| error.to_string())?;
-    let (salt, rest) = body
-        .split_first_chunk::<SALT>()
-        .ok_or("the body is shorter than its salt")?;
+    let (salt, rest) = body.split_first_chunk::<SALT>().ok_or("the body is shorter than its salt")?;
     let record_len = usize::try_from(record_len).map_err(|_| "the length of the record is negative")?;
-    let (record, payload) = rest
-        .split_at_checked(record_len)
-        .ok_or("the body is shorter than its record")?;
+    let (record, payload) = rest.split_at_checked(record_len).ok_or("the body is shorter than its record")?;
     let record = std::str::from_utf8(record).map_err(|_| "the record is not text")?;
     let (record, payload) = (record.to_owned(), payload.to_vec());
-    Ok(Entry {
-        run,
-        seq,
-        kind,
-        format,
-        at: TimeMs(at),
-        salt: Salt(*salt),
-        record,
-        payload,
-        hash,
-    })
+    Ok(Entry { run, seq, kind, format, at: TimeMs(at), salt: Salt(*salt), record, payload, hash })
 }
 
 /// Reads `id, key, at, body`.
 pub(crate) fn inbox_item(row: &Row<'_>, run: RunId) -> Result<InboxItem> {
     let (id, body): (i64, String) = (row.get(0)?, row.get(3)?);
-    let body =
-        serde_json::from_str(&body).map_err(|error| corrupt(format!("{run} inbox item {id}: {error}")))?;
-    Ok(InboxItem {
-        id,
-        run,
-        key: row.get(1)?,
-        at: TimeMs(row.get(2)?),
-        body,
-    })
+    let body = serde_json::from_str(&body).map_err(|error| corrupt(format!("{run} inbox item {id}: {error}")))?;
+    Ok(InboxItem { id, run, key: row.get(1)?, at: TimeMs(row.get(2)?), body })
 }

@@ -65,11 +65,7 @@ pub(crate) fn inspect(conn: &Connection, path: &Path) -> Result<Found> {
     let min_reader = number("PRAGMA user_version")?;
     if min_reader > i64::from(SCHEMA) {
         let found = u32::try_from(applied(conn).unwrap_or(min_reader)).unwrap_or(u32::MAX);
-        return Err(StoreError::TooNew {
-            found,
-            supported: SCHEMA,
-        }
-        .into());
+        return Err(StoreError::TooNew { found, supported: SCHEMA }.into());
     }
     Ok(Found::Ours)
 }
@@ -85,10 +81,7 @@ fn not_ours(error: &rusqlite::Error, path: &Path) -> crate::failure::Failure {
 
 /// The newest migration that was applied.
 fn applied(conn: &Connection) -> Option<i64> {
-    conn.query_row("SELECT max(version) FROM refinery_schema_history", [], |row| {
-        row.get(0)
-    })
-    .ok()
+    conn.query_row("SELECT max(version) FROM refinery_schema_history", [], |row| row.get(0)).ok()
 }
 
 /// Settings that are kept in the file; before its first page is written.
@@ -97,11 +90,7 @@ pub(crate) fn prepare_file(conn: &Connection, found: Found) -> Result<()> {
         conn.pragma_update(None, "page_size", PAGE_SIZE)?;
     }
     let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-    if mode == "wal" {
-        Ok(())
-    } else {
-        Err(StoreError::Unavailable(format!("no WAL here, only {mode}")).into())
-    }
+    if mode == "wal" { Ok(()) } else { Err(StoreError::Unavailable(format!("no WAL here, only {mode}")).into()) }
 }
 
 /// Settings of a connection that writes.
@@ -110,16 +99,16 @@ pub(crate) fn for_writing(conn: &Connection) -> Result<()> {
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     // These two answer with the new value, which `pragma_update` does not expect.
-    conn.query_row(
-        &format!("PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}"),
-        [],
-        |_| Ok(()),
-    )?;
-    conn.query_row(
-        &format!("PRAGMA journal_size_limit = {WAL_LIMIT}"),
-        [],
-        |_| Ok(()),
-    )?;
+    conn.query_row(&format!("PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}"), [], |_| Ok(()))?;
+    conn.query_row(&format!("PRAGMA journal_size_limit = {WAL_LIMIT}"), [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Lets the file grow to this many bytes and no further; what is larger already stays.
+pub(crate) fn limit(conn: &Connection, bytes: u64) -> Result<()> {
+    let page: u64 = conn.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0))?.unsigned_abs();
+    let pages = (bytes / page.max(1)).clamp(1, u64::from(u32::MAX - 1));
+    conn.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
     Ok(())
 }
 
@@ -141,4 +130,25 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<()> {
     let runner = embedded::migrations::runner().set_abort_missing(false);
     let migrated = runner.run(conn).map(|_| ());
     migrated.map_err(|error| StoreError::Unavailable(format!("migration failed: {error}")).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writing_connection_has_the_settings_that_durability_rests_on() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let conn = connect(&folder.path().join("loopd.db"), true).unwrap();
+        prepare_file(&conn, Found::Empty).unwrap();
+        for_writing(&conn).unwrap();
+        conn.execute_batch("CREATE TABLE first (page) STRICT").unwrap_err();
+        conn.execute_batch("CREATE TABLE first (page INTEGER) STRICT").unwrap();
+        let number = |name: &str| conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0)).unwrap();
+        let found =
+            ["synchronous", "foreign_keys", "page_size", "wal_autocheckpoint", "journal_size_limit"].map(number);
+        assert_eq!(found, [2, 1, i64::from(PAGE_SIZE), i64::from(CHECKPOINT_PAGES), i64::from(WAL_LIMIT)]);
+        let mode = conn.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0));
+        assert_eq!(mode.unwrap(), "wal");
+    }
 }

@@ -8,12 +8,13 @@ use crate::reader::Readers;
 use crate::role::{self, Role, beside};
 use crate::schema::{self, Found};
 use crate::stats::{Counters, Stats};
+use crate::turn::{self, Turn};
 use crate::writer::{Reply, Request, Writer};
 use async_trait::async_trait;
 use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq, TimeMs};
 use loopd_store::{
-    Batch, Claim, Claimed, Hint, Hints, InboxItem, Page, QuestionRow, Receipt, RunFilter, RunRow, Snapshot,
-    Store, StoreError, WorkerId,
+    Batch, Claim, Claimed, Hint, Hints, InboxItem, Page, QuestionRow, Receipt, RunFilter, RunRow, Snapshot, Store,
+    StoreError, WorkerId,
 };
 use rusqlite::Connection;
 use std::fmt;
@@ -83,6 +84,8 @@ impl SqliteStore {
 
     /// Opens the file beside a driver: for reads, and for Batches that only add inbox items.
     ///
+    /// Its hints are those of its own commits: whoever watches a Run from here has to look again by itself.
+    ///
     /// # Errors
     /// As [`SqliteStore::open_driver`], except for `DriverElsewhere`; `Unavailable` also when there is no store
     /// yet, or one that its next driver will migrate first.
@@ -108,9 +111,16 @@ impl SqliteStore {
             let _ = reply.send(copied);
         });
         started.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        answer
-            .await
-            .map_err(|_| StoreError::Unavailable("the backup was given up".to_owned()))?
+        answer.await.map_err(|_| StoreError::Unavailable("the backup was given up".to_owned()))?
+    }
+
+    /// Keeps the file below `bytes` from now on: what would make it larger is `Full`, and nothing else is lost.
+    /// It holds for this handle; the WAL beside the file comes on top, a few megabytes.
+    ///
+    /// # Errors
+    /// `Fenced`, `Unavailable`.
+    pub async fn limit(&self, bytes: u64) -> Answer<()> {
+        self.ask(|reply| Request::Limit(bytes, reply)).await
     }
 
     /// What this handle has done so far.
@@ -142,24 +152,14 @@ impl SqliteStore {
     }
 
     fn only_driver(&self) -> Answer<()> {
-        if self.role.is_some() {
-            Ok(())
-        } else {
-            Err(StoreError::ClientOnly)
-        }
+        if self.role.is_some() { Ok(()) } else { Err(StoreError::ClientOnly) }
     }
 
     async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Answer<T> {
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
         let (reply, answer) = oneshot::channel();
-        self.requests
-            .as_ref()
-            .ok_or_else(closed)?
-            .send(request(reply))
-            .map_err(|_| closed())?;
-        answer
-            .await
-            .map_err(|_| StoreError::Ambiguous("the writer is gone".to_owned()))?
+        self.requests.as_ref().ok_or_else(closed)?.send(request(reply)).map_err(|_| closed())?;
+        answer.await.map_err(|_| StoreError::Ambiguous("the writer is gone".to_owned()))?
     }
 
     async fn read<T: Send + 'static>(
@@ -176,9 +176,7 @@ impl SqliteStore {
     reason = "the lease of the role is compared between processes, by the machine's clock"
 )]
 fn now() -> TimeMs {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     TimeMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
@@ -186,9 +184,7 @@ fn now() -> TimeMs {
 fn named(failure: Failure, path: &Path) -> StoreError {
     let sqlite = matches!(failure, Failure::Sqlite(_));
     match failure.before_commit() {
-        StoreError::Unavailable(text) if sqlite => {
-            StoreError::Unavailable(format!("{}: {text}", path.display()))
-        }
+        StoreError::Unavailable(text) if sqlite => StoreError::Unavailable(format!("{}: {text}", path.display())),
         StoreError::Full(text) if sqlite => StoreError::Full(format!("{}: {text}", path.display())),
         StoreError::Corrupt(text) if sqlite => StoreError::Corrupt(format!("{}: {text}", path.display())),
         error => error,
@@ -202,6 +198,8 @@ fn driver(path: &Path, now: TimeMs) -> Result<SqliteStore> {
     schema::for_writing(&conn)?;
     let role = role::take(&mut conn, path, now)?;
     schema::migrate(&mut conn)?;
+    // Whoever drove before is gone or fenced: what it held is due at once, no lease is waited for.
+    conn.execute("DELETE FROM worker", [])?;
     open(conn, path, Some(role))
 }
 
@@ -222,21 +220,17 @@ fn open(conn: Connection, path: &Path, role: Option<Role>) -> Result<SqliteStore
     let reached = Arc::new(AtomicBool::new(false));
     let socket = beside(path, ".sock");
     // Without a socket the driver only hears later of what clients wrote.
-    let ear = role
-        .as_ref()
-        .and_then(|_| Ear::open(socket.clone(), hints.clone()).ok());
+    let ear = role.as_ref().and_then(|_| Ear::open(socket.clone(), hints.clone()).ok());
     let heard = Arc::clone(&reached);
     let poke = move || heard.store(poke::poke(&socket), Ordering::Relaxed);
+    turn::wait_evenly(&conn)?;
     let writer = Writer {
         conn,
+        turn: Turn::of(path)?,
         epoch: role.as_ref().map(|role| role.epoch),
         hints: hints.clone(),
         counters: Arc::clone(&counters),
-        poke: if role.is_some() {
-            None
-        } else {
-            Some(Box::new(poke))
-        },
+        poke: if role.is_some() { None } else { Some(Box::new(poke)) },
     };
     let (requests, receiver) = mpsc::channel();
     let thread = thread::Builder::new().name("loopd-write".to_owned());
@@ -269,10 +263,7 @@ impl Drop for SqliteStore {
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore")
-            .field("path", &self.path)
-            .field("role", &self.role)
-            .finish_non_exhaustive()
+        f.debug_struct("SqliteStore").field("path", &self.path).field("role", &self.role).finish_non_exhaustive()
     }
 }
 
@@ -304,8 +295,7 @@ impl Store for SqliteStore {
     }
 
     async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Answer<Vec<Entry>> {
-        self.read(move |conn| queries::entries(conn, run, after, limit))
-            .await
+        self.read(move |conn| queries::entries(conn, run, after, limit)).await
     }
 
     async fn snapshot(&self, run: RunId) -> Answer<Option<Snapshot>> {

@@ -5,7 +5,8 @@
 
 use crate::failure::{Failure, Result};
 use crate::stats::Counters;
-use crate::{apply, claims, role};
+use crate::turn::Turn;
+use crate::{apply, claims, role, schema};
 use loopd_kernel::{Entry, Epoch, TimeMs};
 use loopd_store::{Batch, Claim, Claimed, Hint, Receipt, StoreError, WorkerId, Write};
 use rusqlite::Connection;
@@ -25,19 +26,22 @@ pub(crate) enum Request {
     Commit(Batch, Reply<Receipt>),
     Claim(Claim, Reply<Vec<Claimed>>),
     Heartbeat(WorkerId, TimeMs, Reply<()>),
+    /// The largest size of the file, in bytes.
+    Limit(u64, Reply<()>),
 }
 
 /// What one request came to, before anybody is told.
 enum Done {
     Committed,
     Claimed(Vec<Claimed>),
-    Extended,
+    Told,
 }
 
 type Outcome = std::result::Result<Done, StoreError>;
 
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
+    pub(crate) turn: Turn,
     /// The epoch of the driver role; `None` for a client.
     pub(crate) epoch: Option<Epoch>,
     pub(crate) hints: broadcast::Sender<Hint>,
@@ -54,9 +58,7 @@ impl Writer {
         }
         if self.epoch.is_some() {
             // A WAL that stays long is only slow: the next opener reads it.
-            let _ = self
-                .conn
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
     }
 
@@ -67,14 +69,12 @@ impl Writer {
             Err(StoreError::Full(_)) if group.len() > 1 => {
                 group.into_iter().for_each(|request| self.group(vec![request]));
             }
-            Err(error) => group
-                .into_iter()
-                .for_each(|request| request.refuse(error.clone())),
+            Err(error) => group.into_iter().for_each(|request| request.refuse(error.clone())),
         }
     }
 
     fn transaction(&self, group: &[Request]) -> std::result::Result<Vec<Outcome>, StoreError> {
-        self.run("BEGIN IMMEDIATE").map_err(Failure::before_commit)?;
+        self.turn.wait(|| self.run("BEGIN IMMEDIATE")).map_err(Failure::before_commit)?;
         let outcomes = self.inside(group);
         let committed = match &outcomes {
             Ok(_) => self.run("COMMIT").map_err(Failure::at_commit),
@@ -121,9 +121,8 @@ impl Writer {
         match request {
             Request::Commit(batch, _) => apply::batch(&self.conn, batch).map(|()| Done::Committed),
             Request::Claim(claim, _) => claims::claim(&self.conn, claim).map(Done::Claimed),
-            Request::Heartbeat(worker, until, _) => {
-                claims::heartbeat(&self.conn, *worker, *until).map(|()| Done::Extended)
-            }
+            Request::Heartbeat(worker, until, _) => claims::heartbeat(&self.conn, *worker, *until).map(|()| Done::Told),
+            Request::Limit(bytes, _) => schema::limit(&self.conn, *bytes).map(|()| Done::Told),
         }
     }
 
@@ -133,37 +132,26 @@ impl Writer {
     }
 
     fn answer(&self, group: Vec<Request>, outcomes: Vec<Outcome>) {
-        let batches = outcomes
-            .iter()
-            .filter(|outcome| matches!(outcome, Ok(Done::Committed)))
-            .count();
-        let flushed = group
-            .iter()
-            .zip(&outcomes)
-            .any(|(request, outcome)| wrote(request, outcome));
+        let batches = outcomes.iter().filter(|outcome| matches!(outcome, Ok(Done::Committed))).count();
+        let flushed = group.iter().zip(&outcomes).any(|(request, outcome)| wrote(request, outcome));
         self.counters.group(group.len(), batches, flushed);
         if let Some(poke) = &self.poke
             && flushed
         {
             poke();
         }
-        let receipt = Receipt {
-            group: u32::try_from(batches).unwrap_or(u32::MAX),
-        };
+        let receipt = Receipt { group: u32::try_from(batches).unwrap_or(u32::MAX) };
         // Who no longer waits for a reply or listens for hints does not need them.
         for (request, outcome) in group.into_iter().zip(outcomes) {
             match (request, outcome) {
                 (request, Err(error)) => request.refuse(error),
                 (Request::Commit(batch, reply), Ok(_)) => {
-                    batch
-                        .hints()
-                        .into_iter()
-                        .for_each(|hint| drop(self.hints.send(hint)));
+                    batch.hints().into_iter().for_each(|hint| drop(self.hints.send(hint)));
                     let _ = reply.send(Ok(receipt));
                 }
                 (Request::Claim(_, reply), Ok(Done::Claimed(claimed))) => drop(reply.send(Ok(claimed))),
                 (Request::Claim(_, reply), Ok(_)) => drop(reply.send(Ok(Vec::new()))),
-                (Request::Heartbeat(.., reply), Ok(_)) => drop(reply.send(Ok(()))),
+                (Request::Heartbeat(.., reply) | Request::Limit(_, reply), Ok(_)) => drop(reply.send(Ok(()))),
             }
         }
     }
@@ -174,7 +162,7 @@ impl Request {
         match self {
             Self::Commit(_, reply) => drop(reply.send(Err(error))),
             Self::Claim(_, reply) => drop(reply.send(Err(error))),
-            Self::Heartbeat(.., reply) => drop(reply.send(Err(error))),
+            Self::Heartbeat(.., reply) | Self::Limit(_, reply) => drop(reply.send(Err(error))),
         }
     }
 
@@ -213,7 +201,7 @@ fn wrote(request: &Request, outcome: &Outcome) -> bool {
         (_, Err(_)) => false,
         (Request::Commit(batch, _), Ok(_)) => !batch.writes.is_empty(),
         (Request::Claim(..), Ok(Done::Claimed(claimed))) => !claimed.is_empty(),
-        (Request::Claim(..), Ok(_)) => false,
+        (Request::Claim(..) | Request::Limit(..), Ok(_)) => false,
         (Request::Heartbeat(..), Ok(_)) => true,
     }
 }

@@ -1,4 +1,5 @@
 //! The conformance kit on the SQLite store.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use async_trait::async_trait;
 use loopd_kernel::{RunId, Seq};
@@ -24,11 +25,7 @@ impl File {
 #[async_trait]
 impl Subject for File {
     fn features(&self) -> Features {
-        Features {
-            durable: true,
-            clients: true,
-            damage: true,
-        }
+        Features { durable: true, clients: true, damage: true }
     }
 
     async fn open(&self) -> Result<Handle, StoreError> {
@@ -46,10 +43,8 @@ impl Subject for File {
         let body = conn.query_row(&format!("SELECT body FROM entry {of}"), key, |row| row.get(0));
         let mut body: Vec<u8> = body.unwrap();
         *body.last_mut().unwrap() ^= 1;
-        let changed = conn.execute(
-            &format!("UPDATE entry SET body = ?3 {of}"),
-            rusqlite::params![run.0, seq.0 as i64, body],
-        );
+        let changed =
+            conn.execute(&format!("UPDATE entry SET body = ?3 {of}"), rusqlite::params![run.0, seq.0 as i64, body]);
         assert_eq!(changed.unwrap(), 1);
         Ok(())
     }

@@ -101,11 +101,7 @@ impl Batch {
     /// True when a client handle may commit it.
     #[must_use]
     pub fn is_client_batch(&self) -> bool {
-        self.expect.is_empty()
-            && self
-                .writes
-                .iter()
-                .all(|write| matches!(write, Write::AddInbox(_)))
+        self.expect.is_empty() && self.writes.iter().all(|write| matches!(write, Write::AddInbox(_)))
     }
 
     /// What a store tells its listeners once the Batch is durable, each hint once.

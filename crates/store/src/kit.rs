@@ -2,10 +2,28 @@
 //!
 //! Implement [`Subject`] for your store and hand a fresh one per case to [`conformance!`](crate::conformance):
 //!
-//! ```ignore
-//! mod kit {
-//!     loopd_store::conformance!(super::MySubject::fresh());
+//! ```
+//! use async_trait::async_trait;
+//! use loopd_store::kit::{Features, Handle, Subject};
+//! use loopd_store::{MemoryStore, StoreError};
+//!
+//! struct Mine(MemoryStore);
+//!
+//! #[async_trait]
+//! impl Subject for Mine {
+//!     fn features(&self) -> Features {
+//!         Features::default()
+//!     }
+//!
+//!     async fn open(&self) -> Result<Handle, StoreError> {
+//!         Ok(std::sync::Arc::new(self.0.clone()))
+//!     }
 //! }
+//!
+//! mod kit {
+//!     loopd_store::conformance!(super::Mine(loopd_store::MemoryStore::new()));
+//! }
+//! # fn main() {}
 //! ```
 //!
 //! Each case becomes a test of its own name. Without the macro, [`CASES`] and [`check`] do the same.
@@ -82,9 +100,7 @@ pub trait Subject: Send + Sync + 'static {
     /// # Errors
     /// Those of the store.
     async fn damage(&self, run: RunId, seq: Seq) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable(format!(
-            "{run} entry {seq} cannot be damaged"
-        )))
+        Err(StoreError::Unavailable(format!("{run} entry {seq} cannot be damaged")))
     }
 }
 
@@ -226,10 +242,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub fn check(name: &str, subject: impl Subject) -> Outcome {
     let case = CASES.iter().find(|case| case.name == name);
     let case = case.ok_or_else(|| Finding::new(format!("there is no case {name}")))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(4)
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     let runtime = runtime.map_err(|error| Finding::new(format!("no runtime: {error}")))?;
     let body = (case.body)(Arc::new(subject));
     runtime.block_on(async move {
@@ -245,17 +258,9 @@ fn same<T: PartialEq + fmt::Debug>(what: &str, found: &T, expected: &T) -> Resul
     }
     let short = |value: &T| {
         let text = format!("{value:?}");
-        if text.chars().count() > 600 {
-            text.chars().take(600).chain(['…']).collect()
-        } else {
-            text
-        }
+        if text.chars().count() > 600 { text.chars().take(600).chain(['…']).collect() } else { text }
     };
-    Err(Finding(format!(
-        "{what}:\n    found {}\n expected {}",
-        short(found),
-        short(expected)
-    )))
+    Err(Finding(format!("{what}:\n    found {}\n expected {}", short(found), short(expected))))
 }
 
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Finding> {

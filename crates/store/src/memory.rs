@@ -46,15 +46,8 @@ impl MemoryStore {
     /// An empty store.
     #[must_use]
     pub fn new() -> Self {
-        let shared = Shared {
-            state: Mutex::default(),
-            hints: broadcast::Sender::new(HINTS),
-        };
-        Self {
-            shared: Arc::new(shared),
-            role: Role::Driver,
-            faults: None,
-        }
+        let shared = Shared { state: Mutex::default(), hints: broadcast::Sender::new(HINTS) };
+        Self { shared: Arc::new(shared), role: Role::Driver, faults: None }
     }
 
     /// An empty store whose commits fail as `policy` says; see [`MemoryStore::faulty`].
@@ -67,10 +60,7 @@ impl MemoryStore {
     /// order in which they arrive; `None` lets the commit through. Other handles are not affected.
     #[must_use]
     pub fn faulty(&self, policy: impl FnMut(&Batch) -> Option<Fault> + Send + 'static) -> Self {
-        Self {
-            faults: Some(Arc::new(Mutex::new(Box::new(policy)))),
-            ..self.clone()
-        }
+        Self { faults: Some(Arc::new(Mutex::new(Box::new(policy)))), ..self.clone() }
     }
 
     /// A handle to the same rows whose next commits meet these faults, one each, and then none.
@@ -83,10 +73,7 @@ impl MemoryStore {
     /// A client handle to the same rows: it reads, and adds inbox items.
     #[must_use]
     pub fn client(&self) -> Self {
-        Self {
-            role: Role::Client,
-            ..self.clone()
-        }
+        Self { role: Role::Client, ..self.clone() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -124,9 +111,7 @@ impl Default for MemoryStore {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore")
-            .field("role", &self.role)
-            .finish_non_exhaustive()
+        f.debug_struct("MemoryStore").field("role", &self.role).finish_non_exhaustive()
     }
 }
 

@@ -71,11 +71,7 @@ impl Page<RunRow> {
     pub fn of_rows(mut rows: Vec<RunRow>, limit: usize) -> Self {
         let more = rows.len() > limit;
         rows.truncate(limit);
-        let next = if more {
-            rows.last().map(|row| row.run)
-        } else {
-            None
-        };
+        let next = if more { rows.last().map(|row| row.run) } else { None };
         Self { items: rows, next }
     }
 }

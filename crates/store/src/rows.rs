@@ -94,17 +94,7 @@ pub struct RunRow {
 impl RunRow {
     /// Takes over what a [`Write::UpdateRun`] says; any other write changes nothing.
     pub fn update(&mut self, write: &Write) {
-        let Write::UpdateRun {
-            run: _,
-            status,
-            worker,
-            wake_at,
-            outcome,
-            iteration,
-            tokens,
-            spent,
-            updated_at,
-        } = write
+        let Write::UpdateRun { run: _, status, worker, wake_at, outcome, iteration, tokens, spent, updated_at } = write
         else {
             return;
         };

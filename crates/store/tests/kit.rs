@@ -1,5 +1,4 @@
 //! The conformance kit on the in-memory store.
-#![cfg(feature = "kit")]
 
 use async_trait::async_trait;
 use loopd_store::kit::{Features, Handle, Subject};
@@ -12,11 +11,7 @@ struct Memory(MemoryStore);
 impl Subject for Memory {
     fn features(&self) -> Features {
         // Another handle to the same rows is what reopening comes to in memory.
-        Features {
-            durable: true,
-            clients: true,
-            damage: false,
-        }
+        Features { durable: true, clients: true, damage: false }
     }
 
     async fn open(&self) -> Result<Handle, StoreError> {

@@ -1,6 +1,9 @@
 //! A refund that is paid once, whatever dies in between. This file is the first code block of the README.
 #![allow(clippy::print_stdout)]
 
+#[cfg(test)]
+mod tests;
+
 use loopkit::prelude::*;
 
 struct Refund; // a Loop: a pure function from events to decisions

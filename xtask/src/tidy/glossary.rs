@@ -74,9 +74,7 @@ pub fn docs(repository: &Repository, words: &Words) -> Scan {
     for file in &repository.rust {
         let lines = doc_lines(file);
         scan.seen += lines.len();
-        let found = lines
-            .iter()
-            .flat_map(|(line, text)| uses_in_text(*line, text, words));
+        let found = lines.iter().flat_map(|(line, text)| uses_in_text(*line, text, words));
         report(&mut scan, file, words, found, "the documentation");
     }
     scan.finish()
@@ -89,33 +87,15 @@ pub fn exceptions_are_needed(repository: &Repository, words: &Words) -> Scan {
     scan.seen = words.banned.len();
     for exception in &words.exception {
         if exception.reason.trim().is_empty() {
-            scan.report(
-                &exception.file,
-                format!("the exception for `{}` gives no reason", exception.word),
-            );
+            scan.report(&exception.file, format!("the exception for `{}` gives no reason", exception.word));
         }
-        let used = repository
-            .rust
-            .iter()
-            .filter(|file| file.path == exception.file)
-            .any(|file| {
-                let in_names = defined_names(file)
-                    .iter()
-                    .flat_map(|name| uses_in_name(name, words))
-                    .collect::<Vec<_>>();
-                let in_docs = doc_lines(file)
-                    .into_iter()
-                    .flat_map(|(line, text)| uses_in_text(line, &text, words));
-                in_names
-                    .into_iter()
-                    .chain(in_docs)
-                    .any(|found| found.word == exception.word)
-            });
+        let used = repository.rust.iter().filter(|file| file.path == exception.file).any(|file| {
+            let in_names = defined_names(file).iter().flat_map(|name| uses_in_name(name, words)).collect::<Vec<_>>();
+            let in_docs = doc_lines(file).into_iter().flat_map(|(line, text)| uses_in_text(line, &text, words));
+            in_names.into_iter().chain(in_docs).any(|found| found.word == exception.word)
+        });
         if !used {
-            scan.report(
-                &exception.file,
-                format!("the exception for `{}` is not needed any more", exception.word),
-            );
+            scan.report(&exception.file, format!("the exception for `{}` is not needed any more", exception.word));
         }
     }
     scan.finish()
@@ -123,15 +103,9 @@ pub fn exceptions_are_needed(repository: &Repository, words: &Words) -> Scan {
 
 fn report(scan: &mut Scan, file: &RustFile, words: &Words, found: impl Iterator<Item = Use>, what: &str) {
     for one in found {
-        let excused = words
-            .exception
-            .iter()
-            .any(|e| e.file == file.path && e.word == one.word);
+        let excused = words.exception.iter().any(|e| e.file == file.path && e.word == one.word);
         if !excused {
-            let message = format!(
-                "{what} `{}` says `{}`; GLOSSARY.md says {}",
-                one.text, one.word, one.instead
-            );
+            let message = format!("{what} `{}` says `{}`; GLOSSARY.md says {}", one.text, one.word, one.instead);
             scan.report(format!("{}:{}", file.path, one.line), message);
         }
     }
@@ -157,25 +131,12 @@ fn uses_in_name(name: &Ident, words: &Words) -> Vec<Use> {
 }
 
 fn uses_in_text(line: usize, text: &str, words: &Words) -> Vec<Use> {
-    let said: BTreeSet<String> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .map(str::to_lowercase)
-        .filter(|word| !word.is_empty())
-        .collect();
+    let said: BTreeSet<String> =
+        text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).filter(|word| !word.is_empty()).collect();
     let of_group = |banned: &Banned| {
         let instead = banned.instead.clone();
-        let hits: Vec<String> = banned
-            .words
-            .iter()
-            .filter(|word| said.contains(*word))
-            .cloned()
-            .collect();
-        hits.into_iter().map(move |word| Use {
-            word,
-            line,
-            text: text.trim().to_owned(),
-            instead: instead.clone(),
-        })
+        let hits: Vec<String> = banned.words.iter().filter(|word| said.contains(*word)).cloned().collect();
+        hits.into_iter().map(move |word| Use { word, line, text: text.trim().to_owned(), instead: instead.clone() })
     };
     words.banned.iter().flat_map(of_group).collect()
 }
@@ -258,10 +219,7 @@ impl<'ast> Visit<'ast> for Docs {
             return;
         }
         if let syn::Meta::NameValue(pair) = &attribute.meta
-            && let syn::Expr::Lit(syn::ExprLit {
-                lit: syn::Lit::Str(text),
-                ..
-            }) = &pair.value
+            && let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &pair.value
         {
             self.0.push((attribute.span().start().line, text.value()));
         }

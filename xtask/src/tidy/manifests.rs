@@ -23,27 +23,16 @@ pub fn pure_folders(repository: &Repository) -> Result<Vec<String>> {
 /// Every member inherits lints and dependency versions, so that there is one place to change each.
 pub fn inherit(repository: &Repository) -> Result<Scan> {
     let mut scan = Scan::of("manifests");
-    for path in repository
-        .paths
-        .iter()
-        .filter(|path| path.ends_with("/Cargo.toml"))
-    {
+    for path in repository.paths.iter().filter(|path| path.ends_with("/Cargo.toml")) {
         scan.seen += 1;
         let manifest = parse(repository, path)?;
         if at(&manifest, &["lints", "workspace"]).and_then(Value::as_bool) != Some(true) {
             scan.report(path, "must say `[lints] workspace = true`");
         }
         for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
-            let targets = manifest
-                .get("target")
-                .and_then(Value::as_table)
-                .into_iter()
-                .flat_map(Table::values);
+            let targets = manifest.get("target").and_then(Value::as_table).into_iter().flat_map(Table::values);
             let tables = targets.filter_map(Value::as_table).chain([&manifest]);
-            let dependencies = tables
-                .filter_map(|table| table.get(kind))
-                .filter_map(Value::as_table)
-                .flatten();
+            let dependencies = tables.filter_map(|table| table.get(kind)).filter_map(Value::as_table).flatten();
             for (name, dependency) in dependencies {
                 if dependency.get("workspace").and_then(Value::as_bool) != Some(true) {
                     scan.report(path, format!("`{name}` must come from [workspace.dependencies]"));
@@ -57,9 +46,7 @@ pub fn inherit(repository: &Repository) -> Result<Scan> {
 /// Every external dependency is there for a reason that somebody wrote down.
 pub fn dependencies_have_reasons(repository: &Repository) -> Result<Scan> {
     let mut scan = Scan::of("dependency reasons");
-    let reasons = repository
-        .text(REASONS)
-        .with_context(|| format!("{REASONS} is missing"))?;
+    let reasons = repository.text(REASONS).with_context(|| format!("{REASONS} is missing"))?;
     // The first column of the tables may name several crates that come together.
     let named: BTreeSet<&str> = reasons
         .lines()
@@ -87,10 +74,7 @@ pub fn pure_tier_bans(repository: &Repository, pure: &[String]) -> Scan {
     for folder in pure {
         scan.seen += 1;
         match repository.text(&path_in(folder)) {
-            None => scan.report(
-                path_in(folder),
-                "is missing: copy it from another crate of the pure tier",
-            ),
+            None => scan.report(path_in(folder), "is missing: copy it from another crate of the pure tier"),
             text if text != shared => scan.report(path_in(folder), "differs from the rest of the pure tier"),
             Some(text) if !text.contains("std::time::SystemTime::now") => {
                 scan.report(path_in(folder), "does not ban the clock");
@@ -138,34 +122,23 @@ pub fn resolved_packages() -> Result<Vec<String>> {
 pub fn lock_file(repository: &Repository) -> Result<Scan> {
     let mut scan = Scan::of("lock file");
     let lock = parse(repository, "Cargo.lock")?;
-    for package in lock
-        .get("package")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for package in lock.get("package").and_then(Value::as_array).into_iter().flatten() {
         scan.seen += 1;
         let name = package.get("name").and_then(Value::as_str).unwrap_or_default();
         match package.get("source").and_then(Value::as_str) {
             None | Some(CRATES_IO) => {}
-            Some(source) => scan.report(
-                "Cargo.lock",
-                format!("`{name}` comes from {source}, not from crates.io"),
-            ),
+            Some(source) => scan.report("Cargo.lock", format!("`{name}` comes from {source}, not from crates.io")),
         }
     }
     Ok(scan.finish())
 }
 
 fn parse(repository: &Repository, path: &str) -> Result<Table> {
-    let text = repository
-        .text(path)
-        .with_context(|| format!("{path} is missing"))?;
+    let text = repository.text(path).with_context(|| format!("{path} is missing"))?;
     toml::from_str(text).with_context(|| format!("{path} is malformed"))
 }
 
 fn at<'a>(table: &'a Table, keys: &[&str]) -> Option<&'a Value> {
     let (first, rest) = keys.split_first()?;
-    rest.iter()
-        .try_fold(table.get(*first)?, |value, key| value.get(key))
+    rest.iter().try_fold(table.get(*first)?, |value, key| value.get(key))
 }

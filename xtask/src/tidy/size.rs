@@ -6,9 +6,7 @@ use proc_macro2::Span;
 use serde::Deserialize;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{
-    Block, Expr, ImplItemFn, Item, ItemFn, ItemImpl, ItemMod, ItemTrait, Signature, Stmt, TraitItemFn, Type,
-};
+use syn::{Block, Expr, ImplItemFn, Item, ItemFn, ItemImpl, ItemMod, ItemTrait, Signature, Stmt, TraitItemFn, Type};
 
 use crate::Scan;
 use crate::repository::{Repository, RustFile, is_test_item};
@@ -51,66 +49,34 @@ pub fn functions(repository: &Repository, ratchet: &Ratchet) -> Scan {
     let mut scan = Scan::of("function size");
     let mut sizes = BTreeMap::new();
     for file in repository.rust.iter().filter(|file| !file.is_test()) {
-        let mut meter = Meter {
-            file,
-            context: Vec::new(),
-            sizes: BTreeMap::new(),
-            false_tables: Vec::new(),
-        };
+        let mut meter = Meter { file, context: Vec::new(), sizes: BTreeMap::new(), false_tables: Vec::new() };
         meter.visit_file(&file.syntax);
         for name in meter.false_tables {
-            scan.report(
-                name,
-                format!("is marked `{FLAT_MATCH}` but is more than one match of short arms"),
-            );
+            scan.report(name, format!("is marked `{FLAT_MATCH}` but is more than one match of short arms"));
         }
         sizes.append(&mut meter.sizes);
     }
     scan.seen = sizes.len();
-    hold(
-        &mut scan,
-        &sizes,
-        &ratchet.functions,
-        FUNCTION_LIMIT,
-        "the function",
-    );
+    hold(&mut scan, &sizes, &ratchet.functions, FUNCTION_LIMIT, "the function");
     scan.finish()
 }
 
 /// Compares sizes with the limit and with the ratchet, which must fit exactly: it cannot hide growth and it
 /// cannot keep slack.
-fn hold(
-    scan: &mut Scan,
-    sizes: &BTreeMap<String, usize>,
-    known: &BTreeMap<String, usize>,
-    limit: usize,
-    what: &str,
-) {
+fn hold(scan: &mut Scan, sizes: &BTreeMap<String, usize>, known: &BTreeMap<String, usize>, limit: usize, what: &str) {
     for (name, &size) in sizes {
         match known.get(name) {
             None if size > limit => {
-                scan.report(
-                    name,
-                    format!("{what} has {size} lines of code, {limit} are allowed: split it"),
-                );
+                scan.report(name, format!("{what} has {size} lines of code, {limit} are allowed: split it"));
             }
             Some(&listed) if size > listed => {
-                scan.report(
-                    name,
-                    format!("{what} grew from {listed} to {size} lines; the ratchet only shrinks"),
-                );
+                scan.report(name, format!("{what} grew from {listed} to {size} lines; the ratchet only shrinks"));
             }
             Some(_) if size <= limit => {
-                scan.report(
-                    name,
-                    format!("{what} is within {limit} lines now: remove it from xtask/ratchet.toml"),
-                );
+                scan.report(name, format!("{what} is within {limit} lines now: remove it from xtask/ratchet.toml"));
             }
             Some(&listed) if size < listed => {
-                scan.report(
-                    name,
-                    format!("{what} shrank to {size} lines: lower {listed} in xtask/ratchet.toml"),
-                );
+                scan.report(name, format!("{what} shrank to {size} lines: lower {listed} in xtask/ratchet.toml"));
             }
             None | Some(_) => {}
         }
@@ -164,13 +130,7 @@ impl Meter<'_> {
         }
         // The mark stands above the function (its attributes and docs included) or inside it.
         let from = whole.start().line.saturating_sub(2);
-        let marked = self
-            .file
-            .text
-            .lines()
-            .take(last)
-            .skip(from)
-            .any(|line| line.trim_start().starts_with(FLAT_MATCH));
+        let marked = self.file.text.lines().take(last).skip(from).any(|line| line.trim_start().starts_with(FLAT_MATCH));
         let size = self.code_lines(first, last);
         if !marked {
             self.sizes.insert(name, size);
@@ -194,11 +154,8 @@ impl Meter<'_> {
         table.is_some_and(|table| {
             let lines = lines_of(table.span());
             let around = size.saturating_sub(self.code_lines(*lines.start(), *lines.end()));
-            let longest = table
-                .arms
-                .iter()
-                .map(|arm| lines_of(arm.span()))
-                .map(|l| self.code_lines(*l.start(), *l.end()));
+            let longest =
+                table.arms.iter().map(|arm| lines_of(arm.span())).map(|l| self.code_lines(*l.start(), *l.end()));
             around <= FLAT_LIMIT && longest.max().unwrap_or(0) <= FLAT_LIMIT
         })
     }
@@ -229,26 +186,20 @@ impl<'ast> Visit<'ast> for Meter<'_> {
     }
 
     fn visit_item_trait(&mut self, item: &'ast ItemTrait) {
-        self.within(item.ident.to_string(), |meter| {
-            visit::visit_item_trait(meter, item)
-        });
+        self.within(item.ident.to_string(), |meter| visit::visit_item_trait(meter, item));
     }
 
     fn visit_item_fn(&mut self, item: &'ast ItemFn) {
         if !is_test_item(&item.attrs) {
             self.measure(item.span(), &item.sig, &item.block);
-            self.within(item.sig.ident.to_string(), |meter| {
-                visit::visit_item_fn(meter, item)
-            });
+            self.within(item.sig.ident.to_string(), |meter| visit::visit_item_fn(meter, item));
         }
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
         if !is_test_item(&item.attrs) {
             self.measure(item.span(), &item.sig, &item.block);
-            self.within(item.sig.ident.to_string(), |meter| {
-                visit::visit_impl_item_fn(meter, item)
-            });
+            self.within(item.sig.ident.to_string(), |meter| visit::visit_impl_item_fn(meter, item));
         }
     }
 
@@ -262,12 +213,7 @@ impl<'ast> Visit<'ast> for Meter<'_> {
 
 fn type_name(of: &Type) -> String {
     match of {
-        Type::Path(path) => path
-            .path
-            .segments
-            .last()
-            .map(|last| last.ident.to_string())
-            .unwrap_or_default(),
+        Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default(),
         Type::Reference(reference) => type_name(&reference.elem),
         _ => "_".to_owned(),
     }

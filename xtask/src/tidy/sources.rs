@@ -18,10 +18,7 @@ pub fn module_docs(repository: &Repository) -> Scan {
     for file in &repository.rust {
         scan.seen += 1;
         if !file.text.starts_with("//!") {
-            scan.report(
-                &file.path,
-                "must begin with a `//!` comment that says what this module is for",
-            );
+            scan.report(&file.path, "must begin with a `//!` comment that says what this module is for");
         }
     }
     scan.finish()
@@ -30,24 +27,12 @@ pub fn module_docs(repository: &Repository) -> Scan {
 /// A lint is switched off where it hurts, with a reason, never for a whole crate.
 pub fn no_blanket_allow(repository: &Repository) -> Scan {
     let mut scan = Scan::of("blanket allow");
-    for file in repository
-        .rust
-        .iter()
-        .filter(|file| file.is_crate_root() && !file.is_test())
-    {
+    for file in repository.rust.iter().filter(|file| file.is_crate_root() && !file.is_test()) {
         scan.seen += 1;
         let is_program = PROGRAMS.iter().any(|folder| file.path.starts_with(folder));
-        for lint in file
-            .syntax
-            .attrs
-            .iter()
-            .flat_map(|attribute| lints(attribute, &["allow", "expect", "warn"]))
-        {
+        for lint in file.syntax.attrs.iter().flat_map(|attribute| lints(attribute, &["allow", "expect", "warn"])) {
             if !(is_program && TALKING.contains(&lint.as_str())) {
-                scan.report(
-                    &file.path,
-                    format!("switches `{lint}` off for the whole crate: do it at the item"),
-                );
+                scan.report(&file.path, format!("switches `{lint}` off for the whole crate: do it at the item"));
             }
         }
     }
@@ -63,11 +48,7 @@ pub fn pure_tier_denies_wildcards(repository: &Repository, pure: &[String]) -> S
             continue;
         };
         scan.seen += 1;
-        let denied = |attribute| {
-            lints(attribute, &["deny", "forbid"])
-                .iter()
-                .any(|lint| lint == WILDCARD_LINT)
-        };
+        let denied = |attribute| lints(attribute, &["deny", "forbid"]).iter().any(|lint| lint == WILDCARD_LINT);
         if !file.syntax.attrs.iter().any(denied) {
             scan.report(path, format!("must say `#![deny({WILDCARD_LINT})]`"));
         }
@@ -86,34 +67,20 @@ fn lints_of(meta: &Meta, levels: &[&str]) -> Vec<String> {
         return Vec::new();
     };
     if list.path.is_ident("cfg_attr") {
-        let for_tests = parts
-            .first()
-            .is_some_and(|condition| condition.path().is_ident("test"));
+        let for_tests = parts.first().is_some_and(|condition| condition.path().is_ident("test"));
         return if for_tests {
             Vec::new()
         } else {
-            parts
-                .iter()
-                .skip(1)
-                .flat_map(|part| lints_of(part, levels))
-                .collect()
+            parts.iter().skip(1).flat_map(|part| lints_of(part, levels)).collect()
         };
     }
     if !levels.iter().any(|level| list.path.is_ident(level)) {
         return Vec::new();
     }
     // `reason = "…"` is no lint.
-    parts
-        .iter()
-        .filter(|part| matches!(part, Meta::Path(_)))
-        .map(|part| path_text(part.path()))
-        .collect()
+    parts.iter().filter(|part| matches!(part, Meta::Path(_))).map(|part| path_text(part.path())).collect()
 }
 
 fn path_text(path: &syn::Path) -> String {
-    path.segments
-        .iter()
-        .map(|segment| segment.ident.to_string())
-        .collect::<Vec<_>>()
-        .join("::")
+    path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>().join("::")
 }

@@ -30,10 +30,7 @@ pub fn todo_has_reason(repository: &Repository) -> Scan {
             for note in NOTES {
                 for rest in whole_words(line, note) {
                     if note != "TODO" || !has_reason(rest) {
-                        scan.report(
-                            format!("{}:{number}", file.path),
-                            format!("`{note}`: write TODO(why it waits)"),
-                        );
+                        scan.report(format!("{}:{number}", file.path), format!("`{note}`: write TODO(why it waits)"));
                     }
                 }
             }
@@ -50,10 +47,7 @@ pub fn no_machine_paths(repository: &Repository) -> Scan {
         for (number, line) in lines(file) {
             for folder in MACHINE_FOLDERS {
                 if line.match_indices(folder).any(|(at, _)| begins_path(line, at)) {
-                    scan.report(
-                        format!("{}:{number}", file.path),
-                        format!("names `{folder}`, a path of one machine"),
-                    );
+                    scan.report(format!("{}:{number}", file.path), format!("names `{folder}`, a path of one machine"));
                 }
             }
         }
@@ -82,10 +76,7 @@ pub fn no_registry_hosts(repository: &Repository) -> Scan {
                 _ => false,
             };
             if foreign {
-                scan.report(
-                    format!("{}:{number}", file.path),
-                    "chooses a package registry for everybody",
-                );
+                scan.report(format!("{}:{number}", file.path), "chooses a package registry for everybody");
             }
         }
     }
@@ -103,13 +94,7 @@ pub fn small_root(repository: &Repository) -> Scan {
         .collect();
     scan.seen = entries.len();
     if entries.len() > ROOT_LIMIT {
-        scan.report(
-            ".",
-            format!(
-                "the root holds {} entries, {ROOT_LIMIT} are allowed",
-                entries.len()
-            ),
-        );
+        scan.report(".", format!("the root holds {} entries, {ROOT_LIMIT} are allowed", entries.len()));
     }
     scan.finish()
 }
@@ -119,10 +104,7 @@ fn is_code(file: &TextFile) -> bool {
 }
 
 fn lines(file: &TextFile) -> impl Iterator<Item = (usize, &str)> {
-    file.text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line))
+    file.text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
 /// What follows each occurrence of `word` as a word of its own. A quoted word is spoken about, not used.
@@ -136,10 +118,7 @@ fn whole_words<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str
 }
 
 fn has_reason(rest: &str) -> bool {
-    let inside = rest
-        .strip_prefix('(')
-        .and_then(|rest| rest.split_once(')'))
-        .map(|(inside, _)| inside.trim());
+    let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|(inside, _)| inside.trim());
     inside.is_some_and(|reason| !reason.is_empty())
 }
 

@@ -9,6 +9,7 @@ use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_fixture::excerpt;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd, Resolution};
+use loopd_kernel::{Digest, RunId};
 use loopd_store::{InboxBody, Store};
 use serde_json::value::RawValue;
 
@@ -39,13 +40,20 @@ pub async fn answer(context: &Context, args: AnswerArgs) -> Result<Exit, Problem
     let body = InboxBody::Answer { question: question.id, end, actor: context.actor(), value };
     loopd_runtime::tell(&*store, run, fresh_key("answer"), context.now(), body).await?;
     let said = if args.decline { "declined" } else { "answered" };
-    if context.place.is_driven() {
-        output::note(&format!("{name} {said}"));
-    } else {
-        let command = context.place.command(&format!("run resume {}", words::short(run)));
-        output::note(&format!("{name} {said}; nobody drives the run now. Go on with  {command}"));
-    }
+    let way = if context.place.is_driven() { String::new() } else { way(context, &*store, run).await? };
+    output::note(&format!("{name} {said}{way}"));
     Ok(Exit::Completed)
+}
+
+/// How the Run goes on that nobody drives now.
+async fn way(context: &Context, store: &dyn Store, run: RunId) -> Result<String, Problem> {
+    let row = store.run(run).await?;
+    let in_rust = row.filter(|row| row.definition == Digest::sha256(&[]));
+    let how = match in_rust {
+        Some(row) => format!("Start the program of `{}` again", excerpt::line(&row.loop_name, 60)),
+        None => format!("Go on with  {}", context.place.command(&format!("run resume {}", words::short(run)))),
+    };
+    Ok(format!("; nobody drives the run now. {how}"))
 }
 
 fn decline(name: &str, ask: &Ask) -> Result<(QuestionEnd, String), Problem> {
@@ -153,7 +161,12 @@ mod tests {
         check(None, "42", true, Ok("42"));
         check(None, "Paris", true, Err("the answer is not JSON: expected value at line 1 column 1"));
         check(choices, "red", false, Ok("\"red\""));
-        check(choices, "green", false, Err("the answer does not fit x/q1: \"green\" is not one of \"red\" or \"blue\""));
+        check(
+            choices,
+            "green",
+            false,
+            Err("the answer does not fit x/q1: \"green\" is not one of \"red\" or \"blue\""),
+        );
         check(number, "42", false, Ok("42"));
         check(number, "0", false, Err("the answer does not fit x/q1: 0 is less than the minimum of 1"));
     }

@@ -37,7 +37,7 @@ pub async fn cancel(context: &Context, args: CancelArgs) -> Result<Exit, Problem
             return told(&row, args.format.format);
         }
         if !context.place.is_driven() {
-            match context.place.driver() {
+            match context.place.driver().await {
                 Ok(driver) => seal(context, driver, row.run).await?,
                 // Somebody was quicker, and will find the wish in the inbox.
                 Err(problem) if problem.code == Code::StoreDriver => {}
@@ -105,6 +105,10 @@ impl ErasedLoop for Mute {
 
     fn definition(&self) -> &[u8] {
         &[]
+    }
+
+    fn reads(&self, _: &str) -> Result<(), Failure> {
+        Ok(())
     }
 
     fn init(&self, _: &str) -> Result<String, Failure> {

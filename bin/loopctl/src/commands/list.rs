@@ -71,7 +71,7 @@ pub async fn list(context: &Context, args: ListArgs) -> Result<Exit, Problem> {
         }
         Format::Table if page.items.is_empty() => output::note("no runs"),
         Format::Table => {
-            output::line(&table(context, &page.items))?;
+            output::line(&table(context, &page.items, context.place.is_driven()))?;
             if page.next.is_some() {
                 output::note(&context.paint_err.dim(format!("there are more; --limit {}", limit.saturating_mul(5))));
             }
@@ -80,11 +80,11 @@ pub async fn list(context: &Context, args: ListArgs) -> Result<Exit, Problem> {
     Ok(Exit::Completed)
 }
 
-fn table(context: &Context, rows: &[RunRow]) -> String {
+fn table(context: &Context, rows: &[RunRow], driven: bool) -> String {
     let mut table = plain_table(["RUN", "AGENT", "STATE", "ITER", "TOKENS", "COST", "STARTED", "TOOK"]);
     for row in rows {
         let cost = if row.spent == MicroUsd(0) { String::new() } else { dollars(row.spent) };
-        let (tone, state) = state(row);
+        let (tone, state) = state(row, driven);
         let number = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
         table.add_row([
             Cell::new(words::short(row.run)),
@@ -101,15 +101,18 @@ fn table(context: &Context, rows: &[RunRow]) -> String {
 }
 
 /// How a Run stands, in one or two words; colour means state.
-pub fn state(row: &RunRow) -> (Tone, String) {
+pub fn state(row: &RunRow, driven: bool) -> (Tone, String) {
     match (row.status, row.outcome.as_deref()) {
         (RunStatus::Ended, Some("Completed")) => (Tone::Good, "Completed".into()),
         (RunStatus::Ended, outcome) => (Tone::Bad, outcome.unwrap_or("ended").into()),
         (RunStatus::Parked, outcome) => (Tone::Waits, format!("parked: {}", outcome.unwrap_or("?"))),
         (RunStatus::Suspended, _) if row.wake_at.is_some() => (Tone::Waits, "sleeps".into()),
         (RunStatus::Suspended, _) => (Tone::Waits, "waits".into()),
-        (RunStatus::Running, _) if row.worker.is_some() => (Tone::Live, "running".into()),
-        (RunStatus::Running, _) => (Tone::Live, "stopped".into()),
+        (RunStatus::Running, _) => match (row.worker, driven) {
+            (Some(_), true) => (Tone::Live, "running".into()),
+            (Some(_), false) => (Tone::Bad, "crashed".into()),
+            (None, _) => (Tone::Waits, "stopped".into()),
+        },
     }
 }
 

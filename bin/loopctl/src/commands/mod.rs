@@ -30,7 +30,7 @@ use crate::problem::{Code, Problem};
 /// [`Problem`]: what, why and how to fix.
 pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
     match command {
-        Command::Run(args) => run_command(args, context).await,
+        Command::Run(args) => run_command(*args, context).await,
         Command::Ask(AskCommand::List { run, format }) => ask::list(context, run.as_deref(), format.format).await,
         Command::Ask(AskCommand::Answer(args)) => answer::answer(context, args).await,
         Command::Record(args) => record::record(context, args).await,
@@ -51,16 +51,16 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
 /// How errors of this command are to be written.
 pub fn format(command: &Command) -> Format {
     let args = match command {
-        Command::Run(RunArgs { command: Some(command), .. }) => match command {
-            RunCommand::Start(args) => args.format,
-            RunCommand::List(args) => args.format,
-            RunCommand::Show(args) => args.format,
-            RunCommand::Watch(args) => args.format,
-            RunCommand::Why(args) => args.format,
-            RunCommand::Resume(args) => args.format,
-            RunCommand::Cancel(args) => args.format,
+        Command::Run(args) => match &args.command {
+            None => args.options.format,
+            Some(RunCommand::Start(args)) => args.options.format,
+            Some(RunCommand::List(args)) => args.format,
+            Some(RunCommand::Show(args)) => args.format,
+            Some(RunCommand::Watch(args)) => args.format,
+            Some(RunCommand::Why(args)) => args.format,
+            Some(RunCommand::Resume(args)) => args.format,
+            Some(RunCommand::Cancel(args)) => args.format,
         },
-        Command::Run(RunArgs { start: Some(args), .. }) => args.format,
         Command::Ask(AskCommand::List { format, .. })
         | Command::Fixture(FixtureCommand::Scan { format, .. })
         | Command::Store(StoreCommand::Verify(format))
@@ -70,8 +70,7 @@ pub fn format(command: &Command) -> Format {
         Command::Replay(args) => args.format,
         Command::Diff(args) => args.format,
         Command::Show(args) => args.format,
-        Command::Run(_)
-        | Command::Ask(AskCommand::Answer(_))
+        Command::Ask(AskCommand::Answer(_))
         | Command::Record(_)
         | Command::Store(StoreCommand::Backup { .. })
         | Command::Agent(AgentCommand::Schema)
@@ -82,16 +81,16 @@ pub fn format(command: &Command) -> Format {
 
 async fn run_command(args: RunArgs, context: &Context) -> Result<Exit, Problem> {
     match args.command {
-        Some(RunCommand::Start(args)) => start::start(context, args).await,
+        Some(RunCommand::Start(args)) => start::start(context, &args.file, args.options).await,
         Some(RunCommand::List(args)) => list::list(context, args).await,
         Some(RunCommand::Show(args)) => show::run(context, args).await,
         Some(RunCommand::Watch(args)) => watch::watch(context, args).await,
         Some(RunCommand::Why(args)) => why::why(context, args).await,
         Some(RunCommand::Resume(args)) => resume::resume(context, args).await,
         Some(RunCommand::Cancel(args)) => cancel::cancel(context, args).await,
-        None => match args.start {
-            Some(args) if is_file(&args.file.to_string_lossy()) => start::start(context, args).await,
-            Some(args) => Err(no_command(&args.file.to_string_lossy())),
+        None => match args.file {
+            Some(file) if is_file(&file.to_string_lossy()) => start::start(context, &file, args.options).await,
+            Some(file) => Err(no_command(&file.to_string_lossy())),
             None => Err(Problem::new(Code::Usage, "`loopctl run` needs a command or a manifest")
                 .fix("loopctl run agent.yaml \"a question\"  or  loopctl run --help")),
         },
@@ -107,7 +106,8 @@ fn no_command(word: &str) -> Problem {
     let word = loopd_fixture::excerpt::line(word, 60);
     let problem = Problem::new(Code::Usage, format!("`{word}` is no command of `loopctl run`"))
         .why("a manifest is told from a command by a `/` or a `.` in its name");
-    problem.fix(format!("loopctl run --help  lists the commands;  loopctl run ./{word}  starts a manifest of that name"))
+    problem
+        .fix(format!("loopctl run --help  lists the commands;  loopctl run ./{word}  starts a manifest of that name"))
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<Exit, Problem> {

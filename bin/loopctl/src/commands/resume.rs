@@ -23,7 +23,7 @@ pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Exit, Problem
     if row.status == RunStatus::Ended {
         return ended(context, row.run, args.format.format).await;
     }
-    let store = context.place.driver()?;
+    let store = context.place.driver().await?;
     let agents = Arc::new(Agents::from_folder_of(args.agent.as_deref())?);
     let raise = args.limits.limits();
     let row = store.run(row.run).await?.unwrap_or(row);

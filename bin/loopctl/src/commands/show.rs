@@ -10,14 +10,14 @@ use crate::journal::{self, Chain, Reading};
 use crate::layout;
 use crate::output::{self, Format};
 use crate::problem::Problem;
-use crate::steps::{self, Style};
+use crate::steps::Style;
 use crate::words;
 use loopd_fixture::excerpt;
-use loopd_fixture::trajectory::{StepKind, Trajectory};
+use loopd_fixture::trajectory::Trajectory;
+use loopd_kernel::Outcome;
 use loopd_kernel::outcome::Finality;
 use loopd_kernel::projection::Status;
 use loopd_kernel::question::OpenQuestion;
-use loopd_kernel::Outcome;
 use serde::Serialize;
 
 /// What programs read.
@@ -60,11 +60,8 @@ fn write(context: &Context, reading: &Reading, full: bool, format: Format) -> Re
         Format::Table => {
             let style = Style { paint: context.paint, width: width(), full };
             output::line(&head(&style, reading))?;
-            for ((at, step), question) in trajectory.steps.iter().enumerate().zip(steps::questions(&trajectory.steps)) {
-                // What the Loop finished with is the outcome, which comes last and whole.
-                if step.kind != StepKind::Finish {
-                    output::line(&style.step(at + 1, step, question))?;
-                }
+            for (_, _, text) in style.steps(&trajectory.steps) {
+                output::line(&text)?;
             }
             output::line(&end(&style, trajectory))?;
         }

@@ -1,7 +1,7 @@
 //! `run start`, and its short form `run FILE QUESTION`.
 
 use crate::agents::{self, Agents};
-use crate::cli::StartArgs;
+use crate::cli::StartOptions;
 use crate::commands::resume;
 use crate::context::Context;
 use crate::drive::{self, View, Worker};
@@ -12,6 +12,7 @@ use loopd_kernel::machine::Admission;
 use loopd_runtime::Started;
 use serde_json::value::RawValue;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The tenant of this program: it serves one person on one machine.
@@ -21,12 +22,12 @@ pub const TENANT: &str = "default";
 const INPUT: u64 = 16 * 1024 * 1024;
 
 /// Starts a Run and drives it. With a key that was used before, it goes on with that Run.
-pub async fn start(context: &Context, args: StartArgs) -> Result<Exit, Problem> {
-    let agent = agents::load(&args.file)?;
+pub async fn start(context: &Context, file: &Path, args: StartOptions) -> Result<Exit, Problem> {
+    let agent = agents::load(file)?;
     let limits = agent.limits.raised(&args.limits.limits());
     agent.affordable(&limits)?;
-    let input = input(&args)?;
-    let store = context.place.driver()?;
+    let input = input(file, &args)?;
+    let store = context.place.driver().await?;
     let programs = Arc::new(Agents::knowing(&agent));
     let worker = Worker::start(context, store, programs, &args.drive).await?;
     let admission = Admission { tenant: TENANT.into(), input, limits, key: args.key.clone() };
@@ -46,21 +47,21 @@ pub async fn start(context: &Context, args: StartArgs) -> Result<Exit, Problem> 
 }
 
 /// The input as JSON text: an object as it was written, anything else as a text.
-fn input(args: &StartArgs) -> Result<String, Problem> {
+fn input(file: &Path, args: &StartOptions) -> Result<String, Problem> {
     let text = match (&args.question, &args.input) {
         (Some(question), _) => question.clone(),
         (None, Some(input)) if input == "-" => from(std::io::stdin().lock(), "stdin")?,
         (None, Some(input)) => match input.strip_prefix('@') {
             Some(path) => {
                 let file = std::fs::File::open(path);
-                from(file.map_err(|error| Problem::new(Code::Input, format!("{path}: {error}")))?, path)?
+                from(file.map_err(|error| Problem::new(Code::Input, format!("{path}: {}", words::os(&error))))?, path)?
             }
             None => input.clone(),
         },
         (None, None) => {
             return Err(Problem::new(Code::Input, "there is no question").fix(format!(
                 "loopctl run {} \"your question\"  or  --input @FILE  or  --input - for stdin",
-                crate::place::shell(&args.file.to_string_lossy())
+                crate::place::shell(&file.to_string_lossy())
             )));
         }
     };
@@ -79,7 +80,7 @@ fn input(args: &StartArgs) -> Result<String, Problem> {
 fn from(reader: impl Read, name: &str) -> Result<String, Problem> {
     let mut text = String::new();
     let read = reader.take(INPUT + 1).read_to_string(&mut text);
-    let read = read.map_err(|error| Problem::new(Code::Input, format!("{name}: {error}")))?;
+    let read = read.map_err(|error| Problem::new(Code::Input, format!("{name}: {}", words::os(&error))))?;
     if read as u64 > INPUT {
         let most = words::bytes(usize::try_from(INPUT).unwrap_or(usize::MAX));
         return Err(Problem::new(Code::Input, format!("{name} holds more than {most}")));

@@ -11,8 +11,8 @@ use crate::output::{self, Format};
 use crate::problem::Problem;
 use crate::words;
 use loopd_fixture::excerpt;
-use loopd_kernel::projection::{Call, Status};
 use loopd_kernel::Projection;
+use loopd_kernel::projection::{Call, Status};
 use loopd_store::{RunRow, RunStatus, Store};
 use serde::Serialize;
 
@@ -76,13 +76,7 @@ pub async fn why(context: &Context, args: WhyArgs) -> Result<Exit, Problem> {
     Ok(Exit::Completed)
 }
 
-fn look(
-    context: &Context,
-    row: &RunRow,
-    projection: &Projection,
-    inbox: usize,
-    cannot_run: Option<&Problem>,
-) -> Why {
+fn look(context: &Context, row: &RunRow, projection: &Projection, inbox: usize, cannot_run: Option<&Problem>) -> Why {
     let driven = context.place.is_driven();
     let waits = projection.waits();
     let (why, fix) = sentence(context, row, projection, driven, inbox);
@@ -136,7 +130,9 @@ fn sentence(
     let short = words::short(row.run);
     let resume = Some(format!("run resume {short}"));
     match &projection.status {
-        Status::Ended(outcome) => (format!("it has ended: {}", words::outcome(outcome)), Some(format!("run show {short}"))),
+        Status::Ended(outcome) => {
+            (format!("it has ended: {}", words::outcome(outcome)), Some(format!("run show {short}")))
+        }
         Status::Parked(outcome) => {
             (words::outcome(outcome), way_on(row.run, outcome, loopd_kernel::outcome::Finality::Parked))
         }
@@ -157,6 +153,10 @@ fn sentence(
                 (format!("it waits for a signal: {}", excerpt::line(&names, 200)), None)
             }
         },
+        Status::Open if driven && row.worker.is_some() && overdue(context, projection) => {
+            let what = "its worker is gone, and a process that drives the store for another run has not taken it over";
+            (what.into(), resume)
+        }
         Status::Open if driven && row.worker.is_some() => {
             let calls = projection.open.len() as u64;
             let what = match calls {
@@ -170,9 +170,15 @@ fn sentence(
     }
 }
 
+/// Whether every open Call should have been given up by now.
+fn overdue(context: &Context, projection: &Projection) -> bool {
+    let over = |call: &Call| call.intent.as_ref().is_some_and(|intent| intent.abort_by < context.now());
+    !projection.open.is_empty() && projection.open.iter().all(over)
+}
+
 fn people(context: &Context, row: &RunRow, projection: &Projection, why: &Why) -> Result<(), Problem> {
     let paint = context.paint;
-    let (tone, state) = state(row);
+    let (tone, state) = state(row, why.driven);
     let mut lines = vec![format!("{}  {}", paint.bold(words::short(row.run)), paint.tone(tone, state))];
     let label = |name: &str| paint.dim(format!("  {name:<8}"));
     lines.push(format!("{}{}", label("why"), why.why));
@@ -198,11 +204,12 @@ fn people(context: &Context, row: &RunRow, projection: &Projection, why: &Why) -
     if let Some(cannot) = &why.cannot_run {
         lines.push(format!("{}{}", label("cannot"), paint.bad(format!("this machine cannot run it: {cannot}"))));
     }
-    for question in &projection.questions {
-        lines.push(describe_question(context, paint, row.run, question));
-    }
-    if let (Some(fix), true) = (&why.fix, projection.questions.is_empty()) {
-        lines.push(format!("{}{fix}", label("do")));
+    let asks = why.inbox == 0 && !projection.questions.is_empty();
+    if asks {
+        let questions = projection.questions.iter();
+        lines.extend(questions.map(|question| describe_question(context, paint, row.run, question)));
+    } else {
+        lines.extend(why.fix.as_ref().map(|fix| format!("{}{fix}", label("do"))));
     }
     output::line(&lines.join("\n"))?;
     Ok(())

@@ -56,8 +56,14 @@ pub(super) async fn report(
     };
     let row = store.run(run).await?.ok_or_else(|| Problem::new(Code::RunUnknown, format!("{run} is gone")))?;
     let projection = find::projection(store, &row).await?;
-    tell(context, &projection, row.status, format, exit)?;
+    // Whoever stops it knows what it was doing.
+    if format != Format::Table || matches!(left, Left::End(_)) {
+        tell(context, &projection, row.status, format, exit)?;
+    }
     match left {
+        Left::End(RunEnd::Released) => {
+            say_how_to_go_on(context, run, "was released: another process drives the store now");
+        }
         Left::End(_) => {}
         Left::Stopped => say_how_to_go_on(context, run, "stopped; nothing is lost"),
         Left::TimedOut => say_how_to_go_on(context, run, "the time is over; the run was released and nothing is lost"),
@@ -69,12 +75,7 @@ pub(super) async fn report(
 ///
 /// # Errors
 /// [`Problem`] when its Journal does not load.
-pub async fn report_row(
-    context: &Context,
-    store: &dyn Store,
-    run: RunId,
-    format: Format,
-) -> Result<Exit, Problem> {
+pub async fn report_row(context: &Context, store: &dyn Store, run: RunId, format: Format) -> Result<Exit, Problem> {
     let row = store.run(run).await?.ok_or_else(|| Problem::new(Code::RunUnknown, format!("{run} is gone")))?;
     let projection = find::projection(store, &row).await?;
     let exit = projection.outcome().map_or(Exit::Waiting, |(outcome, _)| Exit::of_outcome(outcome));
@@ -134,6 +135,9 @@ fn people(context: &Context, projection: &Projection) -> Result<(), Problem> {
     };
     if let Outcome::Completed { output } = outcome {
         let text = readable(output);
+        if output::stdout_is_terminal() && output::stderr_is_terminal() {
+            output::note("");
+        }
         output::line(&if output::stdout_is_terminal() { excerpt::lines(&text) } else { text })?;
         if output::stderr_is_terminal() {
             let ledger = &projection.ledger;
@@ -190,7 +194,10 @@ pub fn describe_question(context: &Context, paint: Paint, run: RunId, question: 
                 (None, None) => {}
             }
             let example = choices.and_then(|choices| choices.into_iter().next());
-            lines.push(format!("  answer  {}", answer(&example.map_or_else(|| "'…'".into(), |c| crate::place::shell(&c)))));
+            lines.push(format!(
+                "  answer  {}",
+                answer(&example.map_or_else(|| "'…'".into(), |c| crate::place::shell(&c)))
+            ));
             lines
         }
         Ask::Confirm { prompt, .. } => vec![head(prompt), format!("  answer  {}", answer("yes|no"))],

@@ -6,7 +6,6 @@ mod view;
 use crate::cli::DriveArgs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::find;
 use crate::output::Format;
 use crate::problem::{Code, Problem};
 use crate::words;
@@ -62,7 +61,8 @@ impl Worker {
         // From here on a signal drains: the command ends by itself.
         context.signals.polite();
         let (sender, deltas) = mpsc::unbounded_channel();
-        let config = Config { claims: false, ..Config::default() };
+        let grace = Duration::from_millis(args.grace.ms);
+        let config = Config { claims: false, grace, ..Config::default() };
         let builder = Runtime::builder(store.clone(), programs).config(config).deltas(sender);
         let deadline = args.timeout.map(|timeout| Instant::now() + Duration::from_millis(timeout.ms));
         let runtime = builder.start().await?;
@@ -207,8 +207,12 @@ pub async fn until(at: Option<Instant>) {
 /// A Run that was not started or not taken over.
 pub fn start_problem(error: StartError, context: &Context) -> Problem {
     match error {
-        StartError::Machine(error) => Problem::new(Code::Input, format!("the input is refused: {error}"))
-            .why("nothing was started"),
+        StartError::Machine(error) => {
+            Problem::new(Code::Input, format!("the input is refused: {error}")).why("nothing was started")
+        }
+        StartError::InitPanicked => {
+            Problem::new(Code::Input, "the loop panicked while it read the input").why("nothing was started")
+        }
         StartError::Store(error) => error.into(),
         StartError::CannotRun(why) => Problem::new(Code::CannotRun, why.to_string()),
         StartError::Load(error) => match error {
@@ -237,9 +241,4 @@ pub fn in_time(at: TimeMs, now: TimeMs) -> String {
         0 => "now".into(),
         ms => format!("in {}", words::duration(ms)),
     }
-}
-
-/// The problem of a Journal that does not load.
-pub fn load_problem(run: RunId, error: loopd_runtime::LoadError) -> Problem {
-    find::journal(run, error)
 }

@@ -11,8 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use loopd_fixture::excerpt;
 use loopd_fixture::trajectory::{StepKind, StepState};
 use loopd_kernel::projection::Waits;
-use loopd_kernel::{CallId, RunId, Seq, TimeMs};
-use loopd_runtime::{Clock, Delta, SystemClock};
+use loopd_kernel::{CallId, QuestionId, RunId};
+use loopd_runtime::Delta;
 use loopd_store::Store;
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ pub struct View {
     reader: Option<Reader>,
     printed: Vec<bool>,
     stream: Option<(CallId, u32, String)>,
-    asked: usize,
-    began: TimeMs,
+    /// The last Question that was said.
+    asked: QuestionId,
 }
 
 impl View {
@@ -44,11 +44,6 @@ impl View {
         let terminal = output::stderr_is_terminal() && !quiet;
         let bar = (terminal && !context.logging).then(bar);
         Self::with(bar, terminal, context.paint_err)
-    }
-
-    /// Done steps only, whoever looks.
-    pub fn lines(paint: Paint) -> Self {
-        Self::with(None, true, paint)
     }
 
     fn with(bar: Option<ProgressBar>, lines: bool, paint: Paint) -> Self {
@@ -60,8 +55,7 @@ impl View {
             reader: None,
             printed: Vec::new(),
             stream: None,
-            asked: 0,
-            began: SystemClock.now(),
+            asked: QuestionId(0),
         }
     }
 
@@ -81,26 +75,18 @@ impl View {
         self.refresh();
     }
 
-    /// The last Entry that was taken.
-    pub fn head(&self) -> Seq {
-        self.reader.as_ref().map_or(Seq(0), Reader::head)
-    }
-
     fn print(&mut self) {
         let Some(reader) = &self.reader else { return };
         let steps = reader.builder().steps();
         self.printed.resize(steps.len(), false);
         let mut lines = Vec::new();
-        for ((at, step), question) in steps.iter().enumerate().zip(crate::steps::questions(steps)) {
-            // The answer is the result of the command, and stands alone.
-            let silent = step.state == StepState::Open || step.kind == StepKind::Finish;
-            if silent || self.printed.get(at).copied().unwrap_or_default() {
-                continue;
-            }
-            if let Some(printed) = self.printed.get_mut(at) {
+        for (at, step, text) in self.style.steps(steps) {
+            if let Some(printed) = self.printed.get_mut(at).filter(|printed| !**printed)
+                && step.state != StepState::Open
+            {
                 *printed = true;
+                lines.push(text);
             }
-            lines.push(self.style.step(at + 1, step, question));
         }
         lines.iter().for_each(|line| self.say(line));
     }
@@ -133,16 +119,24 @@ impl View {
         }
     }
 
+    /// Says what the Run waits for, if it was suspended when it was last looked at.
+    pub fn waiting_now(&mut self, context: &Context, run: RunId) {
+        let projection = self.reader.as_ref().map(|reader| reader.builder().projection());
+        if let Some(waits) = projection.filter(|now| now.is_suspended()).map(|now| now.waits()) {
+            self.waiting(context, run, &waits);
+        }
+    }
+
     /// Says what a suspended Run waits for.
     pub fn waiting(&mut self, context: &Context, run: RunId, waits: &Waits) {
-        for question in waits.questions.iter().skip(self.asked) {
+        for question in waits.questions.iter().filter(|question| question.id > self.asked) {
             let text = describe_question(context, context.paint_err, run, question);
             match &self.bar {
                 Some(bar) => bar.suspend(|| output::note(&text)),
                 None => output::note(&text),
             }
         }
-        self.asked = waits.questions.len();
+        self.asked = waits.questions.iter().map(|question| question.id).max().unwrap_or(self.asked).max(self.asked);
         let paint = self.style.paint;
         if let Some(bar) = &self.bar {
             let what = match (waits.questions.is_empty(), waits.wake_at) {
@@ -150,7 +144,7 @@ impl View {
                 (true, Some(at)) => format!("sleeps; goes on {}", in_time(at, context.now())),
                 (true, None) => "waits for a signal".into(),
             };
-            bar.set_message(paint.wait(what));
+            bar.set_message(format!(" · {}", paint.wait(what)));
         }
     }
 
@@ -158,9 +152,9 @@ impl View {
         let (Some(bar), Some(reader)) = (&self.bar, &self.reader) else { return };
         let projection = reader.builder().projection();
         let (paint, room) = (self.style.paint, self.style.width.saturating_sub(4).max(20));
-        let elapsed = words::duration(SystemClock.now().since(self.began) / 1000 * 1000);
         let spending = words::spending(projection.ledger.tokens(), projection.ledger.spent);
-        let mut message = format!("iteration {} · {spending} · {elapsed}", projection.iteration);
+        bar.set_prefix(format!("iteration {} · {spending}", projection.iteration));
+        let mut message = String::new();
         for step in reader.builder().steps().iter().filter(|step| step.state == StepState::Open) {
             let call = match step.kind {
                 StepKind::Model => step.name.clone(),
@@ -169,9 +163,9 @@ impl View {
             message.push_str(&format!("\n  {}", paint.live(excerpt::line(&call, room))));
             let stream = self.stream.as_ref().filter(|(id, _, _)| Some(*id) == step.call);
             if let Some((_, _, text)) = stream {
-                let tail: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(STREAM_LINES).collect();
-                for line in tail.into_iter().rev() {
-                    message.push_str(&format!("\n  {}", paint.dim(excerpt::line(&last(line, room), room))));
+                let lines = wrapped(text, room);
+                for line in lines.iter().skip(lines.len().saturating_sub(STREAM_LINES)) {
+                    message.push_str(&format!("\n  {}", paint.dim(line)));
                 }
             }
         }
@@ -194,17 +188,28 @@ impl Drop for View {
 
 fn bar() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} · {elapsed}{msg}") {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
 }
 
-/// The end of a line, where something new appears.
-fn last(line: &str, room: usize) -> String {
-    let count = line.chars().count();
-    line.chars().skip(count.saturating_sub(room)).collect()
+/// Text in lines of at most `room` characters, made harmless.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            let word = excerpt::line(word, room);
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+                lines.push(std::mem::take(&mut line));
+            }
+            line = if line.is_empty() { word } else { format!("{line} {word}") };
+        }
+        lines.extend((!line.is_empty()).then_some(line));
+    }
+    lines
 }
 
 /// Characters in a line of this terminal, or of a page.

@@ -16,19 +16,11 @@ pub(super) struct Problem {
 type Checked = Result<(), Problem>;
 
 fn problem(path: &[Step], message: impl Into<String>) -> Problem {
-    Problem {
-        path: path.to_vec(),
-        message: message.into(),
-        secret: false,
-    }
+    Problem { path: path.to_vec(), message: message.into(), secret: false }
 }
 
 fn ensure(holds: bool, path: &[Step], message: impl FnOnce() -> String) -> Checked {
-    if holds {
-        Ok(())
-    } else {
-        Err(problem(path, message()))
-    }
+    if holds { Ok(()) } else { Err(problem(path, message())) }
 }
 
 /// Checks what the types do not hold.
@@ -43,94 +35,61 @@ pub(super) fn check(manifest: &Manifest) -> Checked {
 fn metadata(manifest: &Manifest) -> Checked {
     let name = &manifest.metadata.name;
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let fits = (1..=63).contains(&name.len())
-        && name.bytes().all(inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-');
+    let fits =
+        (1..=63).contains(&name.len()) && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-');
     ensure(fits, &[Key("metadata"), Key("name")], || {
         "expected a name of lower-case letters, digits and `-`, at most 63 characters".into()
     })?;
     let version = &manifest.metadata.version;
     let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    ensure(
-        version.len() <= 32 && version.split('.').all(number),
-        &[Key("metadata"), Key("version")],
-        || "expected a version of numbers and dots, for example 1 or 2.1".into(),
-    )
+    ensure(version.len() <= 32 && version.split('.').all(number), &[Key("metadata"), Key("version")], || {
+        "expected a version of numbers and dots, for example 1 or 2.1".into()
+    })
 }
 
 fn model(manifest: &Manifest) -> Checked {
     let model = &manifest.spec.model;
     let at = |field| [Key("spec"), Key("model"), Key(field)];
     match &model.provider {
-        Provider::OpenAi {
-            name,
-            base_url,
-            api_key_env,
-        } => {
-            ensure(!name.trim().is_empty(), &at("name"), || {
-                "expected the model's name at the server".into()
-            })?;
+        Provider::OpenAi { name, base_url, api_key_env } => {
+            ensure(!name.trim().is_empty(), &at("name"), || "expected the model's name at the server".into())?;
             if let Some(url) = base_url {
-                self::url(url).map_err(|(message, secret)| Problem {
-                    secret,
-                    ..problem(&at("baseUrl"), message)
-                })?;
+                self::url(url).map_err(|(message, secret)| Problem { secret, ..problem(&at("baseUrl"), message) })?;
             }
             if let Some(variable) = api_key_env {
                 let message = "expected the name of an environment variable, for example OPENAI_API_KEY; \
                                the key itself does not belong into a manifest";
                 let secret = !is_variable(variable);
-                ensure(!secret, &at("apiKeyEnv"), || message.into())
-                    .map_err(|wrong| Problem { secret, ..wrong })?;
+                ensure(!secret, &at("apiKeyEnv"), || message.into()).map_err(|wrong| Problem { secret, ..wrong })?;
             }
         }
         Provider::Demo { script } => {
-            ensure(!script.trim().is_empty(), &at("script"), || {
-                "expected the path of a script".into()
-            })?;
+            ensure(!script.trim().is_empty(), &at("script"), || "expected the path of a script".into())?;
         }
     }
-    ensure(model.max_output_tokens > 0, &at("maxOutputTokens"), || {
-        "expected at least 1".into()
-    })?;
-    ensure(model.attempts != Some(0), &at("attempts"), || {
-        "expected at least 1".into()
-    })?;
+    ensure(model.max_output_tokens > 0, &at("maxOutputTokens"), || "expected at least 1".into())?;
+    ensure(model.attempts != Some(0), &at("attempts"), || "expected at least 1".into())?;
     let timeout = model.timeout.is_none_or(|timeout| timeout.ms > 0);
-    ensure(timeout, &at("timeout"), || {
-        "expected a duration above zero".into()
-    })
+    ensure(timeout, &at("timeout"), || "expected a duration above zero".into())
 }
 
 /// An environment variable as people name them. Keys of providers have other shapes.
 fn is_variable(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    let starts = text
-        .bytes()
-        .next()
-        .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let starts = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
     starts && text.len() <= 128 && (text.bytes().all(inner) || (text.len() <= 32 && text.bytes().all(lower)))
 }
 
 fn url(url: &str) -> Result<(), (String, bool)> {
-    let rest = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"));
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let rest = rest.filter(|rest| !rest.is_empty() && !url.contains(char::is_whitespace));
     let Some(rest) = rest else {
-        return Err((
-            "expected a URL that begins with http:// or https://".into(),
-            false,
-        ));
+        return Err(("expected a URL that begins with http:// or https://".into(), false));
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     if authority.contains('@') {
-        return Err((
-            "a URL in a manifest holds no user or password: name the key with apiKeyEnv".into(),
-            true,
-        ));
+        return Err(("a URL in a manifest holds no user or password: name the key with apiKeyEnv".into(), true));
     }
     Ok(())
 }
@@ -141,11 +100,7 @@ fn tools(manifest: &Manifest) -> Checked {
         let at = [Key("spec"), Key("tools"), Item(index)];
         match source {
             ToolSource::Files { root, .. } => {
-                ensure(
-                    !root.trim().is_empty(),
-                    &[at[0], at[1], at[2], Key("root")],
-                    || "expected a folder".into(),
-                )?;
+                ensure(!root.trim().is_empty(), &[at[0], at[1], at[2], Key("root")], || "expected a folder".into())?;
             }
             ToolSource::Native { name, .. } => {
                 let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -157,9 +112,7 @@ fn tools(manifest: &Manifest) -> Checked {
             ToolSource::Ask => {}
         }
         for name in source.tool_names() {
-            ensure(names.insert(name), &at, || {
-                format!("there would be two tools named `{name}`")
-            })?;
+            ensure(names.insert(name), &at, || format!("there would be two tools named `{name}`"))?;
         }
     }
     Ok(())
@@ -171,11 +124,7 @@ fn limits(manifest: &Manifest) -> Checked {
     let above_zero = || "expected a limit above zero; without a limit, leave the field out".into();
     ensure(limits.iterations > 0, &at("iterations"), above_zero)?;
     ensure(limits.tokens != Some(0), &at("tokens"), above_zero)?;
-    ensure(
-        limits.wall.is_none_or(|wall| wall.ms > 0),
-        &at("wall"),
-        above_zero,
-    )
+    ensure(limits.wall.is_none_or(|wall| wall.ms > 0), &at("wall"), above_zero)
 }
 
 fn output(manifest: &Manifest) -> Checked {
@@ -183,7 +132,5 @@ fn output(manifest: &Manifest) -> Checked {
         return Ok(());
     };
     let path = [Key("spec"), Key("output"), Key("schema")];
-    Schema::compile(output.schema.as_str())
-        .map(drop)
-        .map_err(|error| problem(&path, error.to_string()))
+    Schema::compile(output.schema.as_str()).map(drop).map_err(|error| problem(&path, error.to_string()))
 }

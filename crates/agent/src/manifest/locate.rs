@@ -20,10 +20,9 @@ pub(super) fn locate(yaml: &str, path: &[Step]) -> Option<Location> {
     let (mut at, mut tree) = (root.referenced, &root.value);
     for step in path {
         let child = match (step, tree) {
-            (Step::Key(name), Tree::Map(entries)) => entries
-                .iter()
-                .find(|(key, _)| key == name)
-                .map(|(_, child)| child),
+            (Step::Key(name), Tree::Map(entries)) => {
+                entries.iter().find(|(key, _)| key == name).map(|(_, child)| child)
+            }
             (Step::Item(index), Tree::List(items)) => items.get(*index),
             (Step::Key(_), Tree::List(_) | Tree::Leaf) | (Step::Item(_), Tree::Map(_) | Tree::Leaf) => None,
         };

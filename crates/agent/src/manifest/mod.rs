@@ -55,11 +55,7 @@ pub enum Kind {
 
 /// Names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    rename_all = "camelCase",
-    deny_unknown_fields,
-    expecting = "a mapping with name and, if wanted, version"
-)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping with name and, if wanted, version")]
 pub struct Metadata {
     /// The Agent's name: lower-case letters, digits and `-`, at most 63 characters.
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"))]
@@ -103,11 +99,7 @@ pub struct Spec {
 
 /// Limits of a Run. One that is reached parks the Run; raising it goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    rename_all = "camelCase",
-    deny_unknown_fields,
-    expecting = "a mapping of iterations, tokens, usd and wall"
-)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping of iterations, tokens, usd and wall")]
 pub struct AgentLimits {
     /// Model calls, failed attempts not counted.
     #[serde(default = "default_iterations")]
@@ -134,12 +126,7 @@ const fn default_iterations() -> u64 {
 
 impl Default for AgentLimits {
     fn default() -> Self {
-        Self {
-            iterations: DEFAULT_ITERATIONS,
-            tokens: None,
-            usd: None,
-            wall: None,
-        }
+        Self { iterations: DEFAULT_ITERATIONS, tokens: None, usd: None, wall: None }
     }
 }
 
@@ -158,11 +145,7 @@ impl AgentLimits {
 
 /// What the final answer must look like.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    rename_all = "camelCase",
-    deny_unknown_fields,
-    expecting = "a mapping with schema"
-)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping with schema")]
 pub struct Output {
     /// A JSON Schema. References to other documents are not followed.
     pub schema: JsonText,

@@ -172,14 +172,8 @@ impl TryFrom<Written> for Model {
                 if written.script.is_some() {
                     return Err("`script` belongs to provider `demo`".into());
                 }
-                let name = written
-                    .name
-                    .ok_or("provider `openai` needs `name`, the model's name at the server")?;
-                Provider::OpenAi {
-                    name,
-                    base_url: written.base_url,
-                    api_key_env: written.api_key_env,
-                }
+                let name = written.name.ok_or("provider `openai` needs `name`, the model's name at the server")?;
+                Provider::OpenAi { name, base_url: written.base_url, api_key_env: written.api_key_env }
             }
             ProviderName::Demo => {
                 let other = [
@@ -188,13 +182,9 @@ impl TryFrom<Written> for Model {
                     ("apiKeyEnv", written.api_key_env.is_some()),
                 ];
                 if let Some((field, _)) = other.iter().find(|(_, given)| *given) {
-                    return Err(format!(
-                        "`{field}` does not belong to provider `demo`, which answers from its script"
-                    ));
+                    return Err(format!("`{field}` does not belong to provider `demo`, which answers from its script"));
                 }
-                let script = written
-                    .script
-                    .ok_or("provider `demo` needs `script`, the file of its replies")?;
+                let script = written.script.ok_or("provider `demo` needs `script`, the file of its replies")?;
                 Provider::Demo { script }
             }
         };
@@ -213,11 +203,9 @@ impl TryFrom<Written> for Model {
 impl From<Model> for Written {
     fn from(model: Model) -> Self {
         let (provider, name, base_url, api_key_env, script) = match model.provider {
-            Provider::OpenAi {
-                name,
-                base_url,
-                api_key_env,
-            } => (ProviderName::OpenAi, Some(name), base_url, api_key_env, None),
+            Provider::OpenAi { name, base_url, api_key_env } => {
+                (ProviderName::OpenAi, Some(name), base_url, api_key_env, None)
+            }
             Provider::Demo { script } => (ProviderName::Demo, None, None, None, Some(script)),
         };
         Self {

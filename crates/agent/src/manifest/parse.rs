@@ -63,21 +63,11 @@ impl Manifest {
             excerpt: None,
         };
         if bytes.len() > MAX_BYTES {
-            return Err(whole(format!(
-                "the manifest is {} bytes; at most {MAX_BYTES} are read",
-                bytes.len()
-            )));
+            return Err(whole(format!("the manifest is {} bytes; at most {MAX_BYTES} are read", bytes.len())));
         }
         let yaml = std::str::from_utf8(bytes).map_err(|error| {
-            let line = bytes
-                .iter()
-                .take(error.valid_up_to())
-                .filter(|byte| **byte == b'\n')
-                .count()
-                + 1;
-            whole(format!(
-                "line {line} is not UTF-8 text; a manifest is YAML in UTF-8"
-            ))
+            let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
+            whole(format!("line {line} is not UTF-8 text; a manifest is YAML in UTF-8"))
         })?;
         let options = serde_saphyr::options! { with_snippet: false };
         let manifest: Self = serde_saphyr::from_str_with_options(yaml, options)
@@ -102,13 +92,7 @@ fn from_yaml(file: &str, yaml: &str, error: &YamlError) -> ManifestError {
     at(file, yaml, location, message, help.or_else(|| tab(yaml)))
 }
 
-fn at(
-    file: &str,
-    yaml: &str,
-    location: Option<Location>,
-    message: String,
-    help: Option<String>,
-) -> ManifestError {
+fn at(file: &str, yaml: &str, location: Option<Location>, message: String, help: Option<String>) -> ManifestError {
     let (line, column) = location.map_or((0, 0), |location| (location.line(), location.column()));
     ManifestError {
         file: file.into(),
@@ -122,41 +106,28 @@ fn at(
 
 /// YAML says of a tab in the indentation only that something before it does not read.
 fn tab(yaml: &str) -> Option<String> {
-    let indent = |line: &str| {
-        line.bytes()
-            .take_while(u8::is_ascii_whitespace)
-            .any(|byte| byte == b'\t')
-    };
+    let indent = |line: &str| line.bytes().take_while(u8::is_ascii_whitespace).any(|byte| byte == b'\t');
     let line = yaml.lines().position(indent)? + 1;
     Some(format!("line {line} is indented with a tab; YAML wants spaces"))
 }
 
 /// What is wrong in words of this format, and a guess at what was meant.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "the enum is the YAML library's and is open"
-)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the YAML library's and is open")]
 fn explain(error: &YamlError) -> (String, Option<String>) {
     match error {
         YamlError::SerdeUnknownField { field, expected, .. } => unknown("field", field, expected),
-        YamlError::SerdeUnknownVariant {
-            variant, expected, ..
-        } => unknown("value", variant, expected),
+        YamlError::SerdeUnknownVariant { variant, expected, .. } => unknown("value", variant, expected),
         YamlError::SerdeMissingField { field, .. } => (format!("the field `{field}` is missing here"), None),
-        YamlError::SerdeInvalidType {
-            unexpected, expected, ..
-        } => (format!("expected {expected}, found {unexpected}"), None),
-        YamlError::SerdeInvalidValue {
-            unexpected, expected, ..
-        } => (format!("expected {expected}, found {unexpected}"), None),
+        YamlError::SerdeInvalidType { unexpected, expected, .. } => {
+            (format!("expected {expected}, found {unexpected}"), None)
+        }
+        YamlError::SerdeInvalidValue { unexpected, expected, .. } => {
+            (format!("expected {expected}, found {unexpected}"), None)
+        }
         YamlError::InvalidScalar { ty, .. } => (format!("expected {}", friendly(ty)), None),
         YamlError::Unexpected { expected, .. } => (format!("expected {}", friendly(expected)), None),
-        YamlError::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
-            ("expected a single word".into(), None)
-        }
-        YamlError::DuplicateMappingKey { key: Some(key), .. } => {
-            (format!("the key `{key}` occurs twice"), None)
-        }
+        YamlError::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => ("expected a single word".into(), None),
+        YamlError::DuplicateMappingKey { key: Some(key), .. } => (format!("the key `{key}` occurs twice"), None),
         YamlError::NullIntoString { .. } => ("expected a text, found nothing".into(), None),
         YamlError::Eof { .. } => ("expected an agent manifest, found an empty document".into(), None),
         // The rest is about YAML itself; its words are the library's.
@@ -166,9 +137,7 @@ fn explain(error: &YamlError) -> (String, Option<String>) {
 
 fn unknown(what: &str, found: &str, expected: &[&str]) -> (String, Option<String>) {
     let guess = crate::words::nearest(found, expected.iter().copied());
-    let hint = guess
-        .map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default();
+    let hint = guess.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let known: Vec<String> = expected.iter().map(|name| format!("`{name}`")).collect();
     let help = (!known.is_empty()).then(|| format!("expected one of: {}", known.join(", ")));
     (format!("unknown {what} `{found}`{hint}"), help)
@@ -186,15 +155,7 @@ fn friendly(ty: &str) -> &str {
 
 /// Without control characters, which could redraw a terminal.
 fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// The line with a mark under the column. A tab is one column wide there.
@@ -204,12 +165,7 @@ fn excerpt(yaml: &str, line: u64, column: u64) -> Option<String> {
     let column = usize::try_from(column).ok()?.max(1);
     // A long line is shown around the column.
     let skip = (column - 1).saturating_sub(EXCERPT / 2);
-    let shown: String = text
-        .chars()
-        .skip(skip)
-        .take(EXCERPT)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let shown: String = text.chars().skip(skip).take(EXCERPT).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let margin = format!("{line:>4} | ");
     let mark = margin.len() + column - 1 - skip;
     Some(format!("{margin}{}\n{:>mark$}^", shown.trim_end(), ""))

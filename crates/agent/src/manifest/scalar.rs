@@ -50,11 +50,7 @@ fn decimal(text: &str, decimals: usize) -> Option<u64> {
     }
     let scale = 10_u64.checked_pow(u32::try_from(decimals).ok()?)?;
     let whole = whole.parse::<u64>().ok()?.checked_mul(scale)?;
-    let part = if part.is_empty() {
-        0
-    } else {
-        format!("{part:0<decimals$}").parse::<u64>().ok()?
-    };
+    let part = if part.is_empty() { 0 } else { format!("{part:0<decimals$}").parse::<u64>().ok()? };
     whole.checked_add(part)
 }
 
@@ -65,11 +61,7 @@ fn write_decimal(f: &mut fmt::Formatter<'_>, value: u64, decimals: usize) -> fmt
     if part == 0 {
         return write!(f, "{whole}");
     }
-    write!(
-        f,
-        "{whole}.{}",
-        format!("{part:0>decimals$}").trim_end_matches('0')
-    )
+    write!(f, "{whole}.{}", format!("{part:0>decimals$}").trim_end_matches('0'))
 }
 
 impl FromStr for Dollars {
@@ -77,9 +69,7 @@ impl FromStr for Dollars {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let plain = text.strip_prefix('$').unwrap_or(text);
-        decimal(plain, 6)
-            .map(|micros| Self(MicroUsd(micros)))
-            .ok_or(DOLLARS)
+        decimal(plain, 6).map(|micros| Self(MicroUsd(micros))).ok_or(DOLLARS)
     }
 }
 
@@ -93,9 +83,7 @@ impl FromStr for Temperature {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let milli = decimal(text, 3)
-            .filter(|milli| *milli <= 2000)
-            .and_then(|milli| u32::try_from(milli).ok());
+        let milli = decimal(text, 3).filter(|milli| *milli <= 2000).and_then(|milli| u32::try_from(milli).ok());
         milli.map(|milli| Self { milli }).ok_or(TEMPERATURE)
     }
 }
@@ -107,13 +95,7 @@ impl fmt::Display for Temperature {
 }
 
 /// Units from the largest to the smallest.
-const UNITS: [(&str, u64); 5] = [
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1_000),
-    ("ms", 1),
-];
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 impl FromStr for Duration {
     type Err = &'static str;
@@ -125,23 +107,12 @@ impl FromStr for Duration {
             let (count, after) = rest.split_at(digits);
             let letters = after.len() - after.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
             let (unit, after) = after.split_at(letters);
-            let size = UNITS
-                .iter()
-                .find(|(name, _)| *name == unit)
-                .map(|(_, size)| *size);
-            let part = count
-                .parse::<u64>()
-                .ok()
-                .zip(size)
-                .and_then(|(count, size)| count.checked_mul(size));
+            let size = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size);
+            let part = count.parse::<u64>().ok().zip(size).and_then(|(count, size)| count.checked_mul(size));
             ms = part.and_then(|part| ms.checked_add(part)).ok_or(DURATION)?;
             rest = after;
         }
-        if text.is_empty() {
-            Err(DURATION)
-        } else {
-            Ok(Self { ms })
-        }
+        if text.is_empty() { Err(DURATION) } else { Ok(Self { ms }) }
     }
 }
 
@@ -169,29 +140,19 @@ impl<T: FromStr<Err = &'static str>> Visitor<'_> for ByText<T> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        text.parse()
-            .map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+        text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
-        number
-            .to_string()
-            .parse()
-            .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+        number.to_string().parse().map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
-        number
-            .to_string()
-            .parse()
-            .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+        number.to_string().parse().map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
-        number
-            .to_string()
-            .parse()
-            .map_err(|_| E::invalid_value(de::Unexpected::Float(number), &self))
+        number.to_string().parse().map_err(|_| E::invalid_value(de::Unexpected::Float(number), &self))
     }
 }
 
@@ -235,11 +196,7 @@ by_text!(
     TEMPERATURE,
     json_schema!({ "type": ["number", "string"], "pattern": r"^[0-2](\.[0-9]{0,3})?$", "minimum": 0, "maximum": 2 })
 );
-by_text!(
-    Duration,
-    DURATION,
-    json_schema!({ "type": "string", "pattern": "^([0-9]+(d|h|m|s|ms))+$" })
-);
+by_text!(Duration, DURATION, json_schema!({ "type": "string", "pattern": "^([0-9]+(d|h|m|s|ms))+$" }));
 
 impl JsonText {
     /// The text.
@@ -251,9 +208,7 @@ impl JsonText {
 
 impl Serialize for JsonText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde_json::from_str::<&RawValue>(&self.0)
-            .map_err(serde::ser::Error::custom)?
-            .serialize(serializer)
+        serde_json::from_str::<&RawValue>(&self.0).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
@@ -303,11 +258,7 @@ impl<'de> Visitor<'de> for Json {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<JsonText, E> {
-        if value.is_finite() {
-            written(&value)
-        } else {
-            Err(E::invalid_value(de::Unexpected::Float(value), &self))
-        }
+        if value.is_finite() { written(&value) } else { Err(E::invalid_value(de::Unexpected::Float(value), &self)) }
     }
 
     fn visit_str<E: de::Error>(self, value: &str) -> Result<JsonText, E> {
@@ -359,51 +310,22 @@ mod tests {
 
     #[test]
     fn numbers_and_durations_read_by_their_text() {
-        for (text, micros) in [
-            ("0.50", 500_000),
-            ("$2", 2_000_000),
-            ("0.000001", 1),
-            ("12.500000", 12_500_000),
-        ] {
+        for (text, micros) in [("0.50", 500_000), ("$2", 2_000_000), ("0.000001", 1), ("12.500000", 12_500_000)] {
             assert_eq!(text.parse::<Dollars>().map(|d| d.0.0), Ok(micros), "{text}");
         }
         for (text, milli) in [("0", 0), ("0.7", 700), ("2", 2000), ("1.125", 1125)] {
             assert_eq!(text.parse::<Temperature>().map(|t| t.milli), Ok(milli), "{text}");
         }
-        for (text, ms) in [
-            ("10m", 600_000),
-            ("1h30m", 5_400_000),
-            ("1500ms", 1_500),
-            ("0s", 0),
-            ("1d", 86_400_000),
-        ] {
+        for (text, ms) in [("10m", 600_000), ("1h30m", 5_400_000), ("1500ms", 1_500), ("0s", 0), ("1d", 86_400_000)] {
             assert_eq!(text.parse::<Duration>().map(|d| d.ms), Ok(ms), "{text}");
         }
-        for bad in [
-            "",
-            "-1",
-            "1e3",
-            "0.0000001",
-            ".5",
-            "x",
-            "1.2.3",
-            "99999999999999999999",
-        ] {
+        for bad in ["", "-1", "1e3", "0.0000001", ".5", "x", "1.2.3", "99999999999999999999"] {
             assert!(bad.parse::<Dollars>().is_err(), "{bad}");
         }
         for bad in ["2.001", "3", "0.0001", "-0"] {
             assert!(bad.parse::<Temperature>().is_err(), "{bad}");
         }
-        for bad in [
-            "",
-            "10",
-            "m",
-            "10 m",
-            "10x",
-            "-1s",
-            "99999999999999999999s",
-            "99999999999999d",
-        ] {
+        for bad in ["", "10", "m", "10 m", "10x", "-1s", "99999999999999999999s", "99999999999999d"] {
             assert!(bad.parse::<Duration>().is_err(), "{bad}");
         }
     }
@@ -411,22 +333,13 @@ mod tests {
     #[test]
     fn what_is_written_reads_back_the_same() {
         for text in ["0.5", "2", "0.000001"] {
-            assert_eq!(
-                text.parse::<Dollars>().map(|d| d.to_string()).as_deref(),
-                Ok(text)
-            );
+            assert_eq!(text.parse::<Dollars>().map(|d| d.to_string()).as_deref(), Ok(text));
         }
         for text in ["0.7", "2", "1.125"] {
-            assert_eq!(
-                text.parse::<Temperature>().map(|t| t.to_string()).as_deref(),
-                Ok(text)
-            );
+            assert_eq!(text.parse::<Temperature>().map(|t| t.to_string()).as_deref(), Ok(text));
         }
         for text in ["1h30m", "1d", "1s500ms", "0s"] {
-            assert_eq!(
-                text.parse::<Duration>().map(|d| d.to_string()).as_deref(),
-                Ok(text)
-            );
+            assert_eq!(text.parse::<Duration>().map(|d| d.to_string()).as_deref(), Ok(text));
         }
     }
 

@@ -90,11 +90,7 @@ impl ToolClass {
     /// [`NotLoosened`] when the manifest's class is less strict.
     pub fn over(self, declared: EffectClass) -> Result<EffectClass, NotLoosened> {
         let wanted = self.to_kernel();
-        if strictness(wanted) < strictness(declared) {
-            Err(NotLoosened { declared, wanted })
-        } else {
-            Ok(wanted)
-        }
+        if strictness(wanted) < strictness(declared) { Err(NotLoosened { declared, wanted }) } else { Ok(wanted) }
     }
 }
 
@@ -174,22 +170,16 @@ impl TryFrom<Written> for ToolSource {
         let allow = ("allow", written.allow.is_some());
         let class = ("class", written.class.is_some());
         match (written.set, written.native) {
-            (Some(_), Some(_)) => {
-                Err("`use` and `native` exclude each other: write them as two tools".into())
+            (Some(_), Some(_)) => Err("`use` and `native` exclude each other: write them as two tools".into()),
+            (None, None) => {
+                Err("a tool needs `use` (files or ask) or `native` (the name of a tool of the program)".into())
             }
-            (None, None) => Err(
-                "a tool needs `use` (files or ask) or `native` (the name of a tool of the program)".into(),
-            ),
             (Some(BuiltIn::Files), None) => {
                 refuse("`use: files`", &[class])?;
-                let root = written
-                    .root
-                    .ok_or("`use: files` needs `root`, the folder that may be read")?;
+                let root = written.root.ok_or("`use: files` needs `root`, the folder that may be read")?;
                 let mut allow = written.allow.unwrap_or_else(|| FileTool::ALL.to_vec());
                 if allow.is_empty() {
-                    return Err(
-                        "`allow` is empty: name list, read or search, or leave it out for all three".into(),
-                    );
+                    return Err("`allow` is empty: name list, read or search, or leave it out for all three".into());
                 }
                 allow.sort_unstable();
                 allow.dedup();
@@ -198,10 +188,7 @@ impl TryFrom<Written> for ToolSource {
             (Some(BuiltIn::Ask), None) => refuse("`use: ask`", &[root, allow, class]).map(|()| Self::Ask),
             (None, Some(name)) => {
                 refuse("a native tool", &[root, allow])?;
-                Ok(Self::Native {
-                    name,
-                    class: written.class,
-                })
+                Ok(Self::Native { name, class: written.class })
             }
         }
     }
@@ -209,29 +196,13 @@ impl TryFrom<Written> for ToolSource {
 
 impl From<ToolSource> for Written {
     fn from(source: ToolSource) -> Self {
-        let empty = Self {
-            set: None,
-            native: None,
-            root: None,
-            allow: None,
-            class: None,
-        };
+        let empty = Self { set: None, native: None, root: None, allow: None, class: None };
         match source {
-            ToolSource::Files { root, allow } => Self {
-                set: Some(BuiltIn::Files),
-                root: Some(root),
-                allow: Some(allow),
-                ..empty
-            },
-            ToolSource::Ask => Self {
-                set: Some(BuiltIn::Ask),
-                ..empty
-            },
-            ToolSource::Native { name, class } => Self {
-                native: Some(name),
-                class,
-                ..empty
-            },
+            ToolSource::Files { root, allow } => {
+                Self { set: Some(BuiltIn::Files), root: Some(root), allow: Some(allow), ..empty }
+            }
+            ToolSource::Ask => Self { set: Some(BuiltIn::Ask), ..empty },
+            ToolSource::Native { name, class } => Self { native: Some(name), class, ..empty },
         }
     }
 }

@@ -6,10 +6,7 @@ use loopd_agent::Manifest;
 /// A manifest whose spec is `spec`, indented by two.
 fn with_spec(spec: &str) -> String {
     let head = "apiVersion: loopd.dev/v1alpha1\nkind: Agent\nmetadata: { name: researcher }\nspec:\n";
-    format!(
-        "{head}{}",
-        spec.lines().map(|line| format!("  {line}\n")).collect::<String>()
-    )
+    format!("{head}{}", spec.lines().map(|line| format!("  {line}\n")).collect::<String>())
 }
 
 #[track_caller]
@@ -227,9 +224,7 @@ fn fields_that_do_not_go_together_are_named() {
     "#]],
     );
     check(
-        &with_spec(
-            "model: { provider: demo, script: d }\ntools:\n  - { use: ask }\n  - { use: ask, native: x }",
-        ),
+        &with_spec("model: { provider: demo, script: d }\ntools:\n  - { use: ask }\n  - { use: ask, native: x }"),
         expect![[r#"
         agent.yaml:8:7: `use` and `native` exclude each other: write them as two tools
            8 |     - { use: ask, native: x }
@@ -374,8 +369,7 @@ fn broken_yaml_is_an_error_of_its_line() {
     "#]],
     );
     let error = Manifest::parse("agent.yaml", b"kind: Agent\nname: \xff\n").expect_err("is not UTF-8");
-    expect!["agent.yaml: line 2 is not UTF-8 text; a manifest is YAML in UTF-8"]
-        .assert_eq(&error.to_string());
+    expect!["agent.yaml: line 2 is not UTF-8 text; a manifest is YAML in UTF-8"].assert_eq(&error.to_string());
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
                 d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n";
     check(

@@ -22,9 +22,7 @@ use expect_test::Expect;
 use loopd_agent::{Agent, Manifest};
 use loopd_kernel::budget::Limits;
 use loopd_kernel::failure::Disposition;
-use loopd_kernel::machine::{
-    Admission, Catalog, Env, Input, MachineError, ModelTerms, Pace, Settling, ToolTerms,
-};
+use loopd_kernel::machine::{Admission, Catalog, Env, Input, MachineError, ModelTerms, Pace, Settling, ToolTerms};
 use loopd_kernel::model::{Message, ModelReply, Part, StopReason, ToolOffer};
 use loopd_kernel::projection::{Status, Target};
 use loopd_kernel::question::QuestionEnd;
@@ -32,8 +30,8 @@ use loopd_kernel::record::{ActionRecord, Record};
 use loopd_kernel::replay::{Replayer, Strictness};
 use loopd_kernel::units::Price;
 use loopd_kernel::{
-    CallId, EffectClass, Entry, Epoch, ErasedLoop as _, Failure, Machine, MicroUsd, Outcome, Projection,
-    RunId, TimeMs, Usage,
+    CallId, EffectClass, Entry, Epoch, ErasedLoop as _, Failure, Machine, MicroUsd, Outcome, Projection, RunId, TimeMs,
+    Usage,
 };
 use std::fmt::Write as _;
 
@@ -43,28 +41,13 @@ struct Terms;
 
 impl Catalog for Terms {
     fn tool(&self, name: &str) -> Option<ToolTerms> {
-        let class = if name == "pay" {
-            EffectClass::Once
-        } else {
-            EffectClass::Read
-        };
-        Some(ToolTerms {
-            class,
-            timeout_ms: 1000,
-        })
+        let class = if name == "pay" { EffectClass::Once } else { EffectClass::Read };
+        Some(ToolTerms { class, timeout_ms: 1000 })
     }
 
     fn model(&self, _: &str) -> Option<ModelTerms> {
-        let price = Some(Price {
-            input: 1_000_000,
-            output: 2_000_000,
-            ..Price::default()
-        });
-        Some(ModelTerms {
-            price,
-            timeout_ms: 1000,
-            max_attempts: 3,
-        })
+        let price = Some(Price { input: 1_000_000, output: 2_000_000, ..Price::default() });
+        Some(ModelTerms { price, timeout_ms: 1000, max_attempts: 3 })
     }
 }
 
@@ -77,30 +60,24 @@ pub struct Setup {
 
 impl Setup {
     fn agent(&self) -> Agent {
-        let output = if self.output.is_empty() {
-            String::new()
-        } else {
-            format!("  output: {{ schema: {} }}\n", self.output)
-        };
+        let output =
+            if self.output.is_empty() { String::new() } else { format!("  output: {{ schema: {} }}\n", self.output) };
         let yaml = format!(
             "apiVersion: loopd.dev/v1alpha1\nkind: Agent\nmetadata: {{ name: tested }}\nspec:\n  model: {{ provider: \
              openai, name: m, temperature: 0, maxOutputTokens: 100 }}\n  instructions: Be brief.\n  tools: [ {{ use: \
              files, root: ., allow: [read] }}, {{ use: ask }}, {{ native: pay }}, {{ native: now }} ]\n{output}"
         );
-        let manifest =
-            Manifest::parse("agent.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        let manifest = Manifest::parse("agent.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         let offer = |name: &str, parameters: &str| ToolOffer {
             name: name.into(),
             description: String::new(),
             parameters: parameters.into(),
         };
         let read = r#"{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer","minimum":1}},"required":["path"],"additionalProperties":false}"#;
-        let pay = r#"{"type":"object","properties":{"id":{"type":"integer"},"amount":{"type":"number"}},"required":["id"]}"#;
-        let offers = vec![
-            offer("now", r#"{"type":"object","properties":{}}"#),
-            offer("read_file", read),
-            offer("pay", pay),
-        ];
+        let pay =
+            r#"{"type":"object","properties":{"id":{"type":"integer"},"amount":{"type":"number"}},"required":["id"]}"#;
+        let offers =
+            vec![offer("now", r#"{"type":"object","properties":{}}"#), offer("read_file", read), offer("pay", pay)];
         Agent::from_manifest(manifest, offers).expect("an agent")
     }
 }
@@ -148,17 +125,11 @@ fn is_part(line: &str) -> bool {
 fn part(said: &str) -> Part {
     let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
     match word {
-        "text" => Part::Text {
-            text: rest.replace("\\n", "\n"),
-        },
+        "text" => Part::Text { text: rest.replace("\\n", "\n") },
         "use" => {
             let mut words = rest.splitn(3, ' ');
             let mut next = || words.next().unwrap_or("").to_owned();
-            Part::ToolUse {
-                id: next(),
-                name: next(),
-                args: next(),
-            }
+            Part::ToolUse { id: next(), name: next(), args: next() }
         }
         other => panic!("a model does not say `{other}`"),
     }
@@ -166,13 +137,8 @@ fn part(said: &str) -> Part {
 
 /// `x*2000` is two thousand of them.
 fn repeated(text: &str) -> String {
-    let count = text
-        .split_once('*')
-        .and_then(|(letter, count)| Some((letter, count.parse().ok()?)));
-    count.map_or_else(
-        || text.into(),
-        |(letter, count): (&str, usize)| letter.repeat(count),
-    )
+    let count = text.split_once('*').and_then(|(letter, count)| Some((letter, count.parse().ok()?)));
+    count.map_or_else(|| text.into(), |(letter, count): (&str, usize)| letter.repeat(count))
 }
 
 fn limits(text: &str) -> Limits {
@@ -193,24 +159,9 @@ impl Driven {
     pub fn start(setup: &Setup, input: &str) -> Self {
         let agent = setup.agent();
         let machine = Machine::new(Projection::new(RUN));
-        let mut run = Self {
-            agent,
-            machine,
-            entries: Vec::new(),
-            salt: 0,
-            out: String::new(),
-        };
-        let limits = if setup.limits.is_empty() {
-            run.agent.limits()
-        } else {
-            limits(&setup.limits)
-        };
-        run.apply(Input::Start(Admission {
-            tenant: "default".into(),
-            input: input.into(),
-            limits,
-            key: None,
-        }));
+        let mut run = Self { agent, machine, entries: Vec::new(), salt: 0, out: String::new() };
+        let limits = if setup.limits.is_empty() { run.agent.limits() } else { limits(&setup.limits) };
+        run.apply(Input::Start(Admission { tenant: "default".into(), input: input.into(), limits, key: None }));
         run
     }
 
@@ -239,14 +190,14 @@ impl Driven {
             self.show(entry);
         }
         self.entries.extend(step.entries);
+        if step.more {
+            self.apply(Input::Continue);
+        }
     }
 
     fn open(&self, wanted: impl Fn(&Target) -> bool) -> CallId {
         let open = &self.machine.projection().open;
-        open.iter()
-            .find(|call| wanted(&call.target))
-            .map(|call| call.id)
-            .expect("an open call")
+        open.iter().find(|call| wanted(&call.target)).map(|call| call.id).expect("an open call")
     }
 
     pub fn reply(&mut self, stop: &str, parts: Vec<Part>) {
@@ -258,30 +209,16 @@ impl Driven {
             other => StopReason::Other(other.into()),
         };
         let call = self.open(|target| matches!(target, Target::Model(_)));
-        let reply = ModelReply {
-            parts,
-            stop,
-            model: "m".into(),
-        };
+        let reply = ModelReply { parts, stop, model: "m".into() };
         let settling = Settling::Landed(serde_json::to_string(&reply).expect("serialises"));
-        let usage = Some(Usage {
-            input: 10,
-            output: 5,
-            ..Usage::default()
-        });
-        self.apply(Input::Settle {
-            call,
-            settling,
-            usage,
-            cost: Some(MicroUsd(20)),
-        });
+        let usage = Some(Usage { input: 10, output: 5, ..Usage::default() });
+        self.apply(Input::Settle { call, settling, usage, cost: Some(MicroUsd(20)) });
     }
 
     fn step(&mut self, word: &str, rest: &str) {
         let (first, after) = rest.split_once(' ').unwrap_or((rest, ""));
-        let named = |target: &Target| {
-            target.name() == first || (first == "model" && matches!(target, Target::Model(_)))
-        };
+        let named =
+            |target: &Target| target.name() == first || (first == "model" && matches!(target, Target::Model(_)));
         let question = self.machine.projection().questions.first().map(|open| open.id);
         let answer = |end, value: &str| Input::Answer {
             question: question.expect("an open question"),
@@ -299,24 +236,13 @@ impl Driven {
             "fail" => {
                 let (code, message) = after.split_once(' ').expect("code and message");
                 let settling = Settling::Failed(Failure::new(code, message), Disposition::DidNotHappen);
-                Input::Settle {
-                    call: self.open(named),
-                    settling,
-                    usage: None,
-                    cost: None,
-                }
+                Input::Settle { call: self.open(named), settling, usage: None, cost: None }
             }
             "answer" => answer(QuestionEnd::Answered, rest),
             "decline" => answer(QuestionEnd::Declined, ""),
-            "signal" => Input::Signal {
-                name: first.into(),
-                body: after.into(),
-            },
+            "signal" => Input::Signal { name: first.into(), body: after.into() },
             "crash" => Input::Recover,
-            "reopen" => Input::Reopen {
-                actor: "ann".into(),
-                raise: limits(rest),
-            },
+            "reopen" => Input::Reopen { actor: "ann".into(), raise: limits(rest) },
             other => panic!("no step `{other}`"),
         };
         self.apply(input);
@@ -329,22 +255,13 @@ impl Driven {
         let written = match &record {
             Record::Started(_) => Ok(()),
             Record::IterationStarted(started) => writeln!(out, "iteration {}", started.iteration),
-            Record::Decided(decided) => decided
-                .actions
-                .iter()
-                .try_for_each(|action| show_action(out, action, &entry.payload)),
+            Record::Decided(decided) => {
+                decided.actions.iter().try_for_each(|action| show_action(out, action, &entry.payload))
+            }
             Record::Settled(settled) => {
                 let how = format!("{:?}", settled.how).to_lowercase();
-                let code = settled
-                    .code
-                    .as_deref()
-                    .map(|code| format!(" {code}"))
-                    .unwrap_or_default();
-                let body = if payload.len() > 500 {
-                    format!("{} bytes", payload.len())
-                } else {
-                    payload.into()
-                };
+                let code = settled.code.as_deref().map(|code| format!(" {code}")).unwrap_or_default();
+                let body = if payload.len() > 500 { format!("{} bytes", payload.len()) } else { payload.into() };
                 writeln!(out, "{} {how}{code}: {body}", settled.call)
             }
             Record::Parked(parked) => writeln!(out, "parked: {:?}", parked.outcome),
@@ -394,25 +311,15 @@ fn show_action(out: &mut String, action: &ActionRecord, payload: &[u8]) -> std::
         ActionRecord::Model { id, call, .. } => {
             writeln!(out, "  {id} model {} ≤{}", call.model, call.max_output_tokens)
         }
-        ActionRecord::Tool {
-            id,
-            tool,
-            args,
-            reply_to,
-        } => {
+        ActionRecord::Tool { id, tool, args, reply_to } => {
             let args = args.text(payload).unwrap_or("?");
-            writeln!(
-                out,
-                "  {id} {tool} {args} for {}",
-                reply_to.as_deref().unwrap_or("nobody")
-            )
+            writeln!(out, "  {id} {tool} {args} for {}", reply_to.as_deref().unwrap_or("nobody"))
         }
         ActionRecord::Ask { id, ask } => {
             writeln!(out, "  {id} {}", serde_json::to_string(ask).expect("serialises"))
         }
         ActionRecord::Note(span) => {
-            let message: Message =
-                serde_json::from_str(span.text(payload).unwrap_or("?")).expect("a message");
+            let message: Message = serde_json::from_str(span.text(payload).unwrap_or("?")).expect("a message");
             match message {
                 Message::User { text } => writeln!(out, "  note {}", text.replace('\n', "\n       ")),
                 Message::Tool { id, text, .. } => writeln!(out, "  error for {id}: {text}"),

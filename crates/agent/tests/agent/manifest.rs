@@ -39,11 +39,7 @@ spec:
 
 pub fn offer(name: &str) -> ToolOffer {
     let parameters = r#"{"type":"object","properties":{"path":{"type":"string"}}}"#.into();
-    ToolOffer {
-        name: name.into(),
-        description: format!("The tool {name}."),
-        parameters,
-    }
+    ToolOffer { name: name.into(), description: format!("The tool {name}."), parameters }
 }
 
 fn full() -> Manifest {
@@ -157,20 +153,11 @@ fn every_field_is_read() {
     "#]]
     .assert_debug_eq(&manifest.spec.model.price.map(|price| price.to_kernel()));
     assert_eq!(manifest.spec.model.key(), "openai/smollm2-135m");
-    assert_eq!(
-        manifest.tool_names(),
-        ["list_files", "read_file", "search_files", "ask", "refund"]
-    );
+    assert_eq!(manifest.tool_names(), ["list_files", "read_file", "search_files", "ask", "refund"]);
     let expected = [
-        ToolSource::Files {
-            root: "./docs".into(),
-            allow: FileTool::ALL.to_vec(),
-        },
+        ToolSource::Files { root: "./docs".into(), allow: FileTool::ALL.to_vec() },
         ToolSource::Ask,
-        ToolSource::Native {
-            name: "refund".into(),
-            class: Some(ToolClass::Once),
-        },
+        ToolSource::Native { name: "refund".into(), class: Some(ToolClass::Once) },
     ];
     assert_eq!(manifest.spec.tools, expected);
 }
@@ -196,24 +183,16 @@ fn a_definition_needs_nothing_else() {
     assert_eq!(again.definition(), agent.definition());
     assert_eq!(again.manifest(), agent.manifest());
     let names: Vec<&str> = again.offers().iter().map(|offer| offer.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["list_files", "read_file", "search_files", "ask", "refund"]
-    );
+    assert_eq!(names, ["list_files", "read_file", "search_files", "ask", "refund"]);
     // The order of a schema's keys is the order in which a model answers.
     let text = String::from_utf8_lossy(agent.definition());
-    assert!(
-        text.contains(r#""properties":{"reasoning":{"type":"string"},"answer":"#),
-        "{text}"
-    );
+    assert!(text.contains(r#""properties":{"reasoning":{"type":"string"},"answer":"#), "{text}");
     for (bytes, why) in [
         (&b"{}"[..], "missing field `form`"),
         (br#"{"form":"loopd.agent/2"}"#, "unknown variant `loopd.agent/2`"),
         (b"\xff", "expected value"),
     ] {
-        let error = Agent::from_definition(bytes)
-            .expect_err("is no definition")
-            .to_string();
+        let error = Agent::from_definition(bytes).expect_err("is no definition").to_string();
         assert!(error.contains(why), "{error}");
     }
 }
@@ -222,10 +201,7 @@ fn a_definition_needs_nothing_else() {
 fn tools_have_to_be_those_of_the_manifest() {
     let error = |offers: &[&str]| {
         let offers = offers.iter().map(|name| offer(name)).collect();
-        Agent::from_manifest(full(), offers)
-            .map(drop)
-            .expect_err("wrong tools")
-            .to_string()
+        Agent::from_manifest(full(), offers).map(drop).expect_err("wrong tools").to_string()
     };
     expect!["agent researcher: there is no tool named `refund` in this program"].assert_eq(&error(&[
         "list_files",
@@ -239,15 +215,10 @@ fn tools_have_to_be_those_of_the_manifest() {
         "refund",
         "shell",
     ]));
-    let broken = ToolOffer {
-        parameters: r#"{"type":"objekt"}"#.into(),
-        ..offer("refund")
-    };
+    let broken = ToolOffer { parameters: r#"{"type":"objekt"}"#.into(), ..offer("refund") };
     let mut offers: Vec<ToolOffer> = ["list_files", "read_file", "search_files"].map(offer).to_vec();
     offers.push(broken);
-    let error = Agent::from_manifest(full(), offers)
-        .map(drop)
-        .expect_err("wrong schema");
+    let error = Agent::from_manifest(full(), offers).map(drop).expect_err("wrong schema");
     expect![[r#"agent researcher: tool `refund`: this is not a usable JSON Schema: "objekt" is not valid under any of the schemas listed in the 'anyOf' keyword (at /type)"#]].assert_eq(&error.to_string());
 }
 
@@ -259,16 +230,11 @@ fn a_demo_script_travels_with_the_definition() {
     let agent = Agent::from_manifest(manifest, offers.to_vec()).expect("an agent");
     assert_eq!(agent.demo_script(), None);
     let before = agent.definition().to_vec();
-    let agent = agent
-        .with_demo_script(" {\"replies\": [ {\"id\": 1e400} ]}\n")
-        .expect("a script");
+    let agent = agent.with_demo_script(" {\"replies\": [ {\"id\": 1e400} ]}\n").expect("a script");
     let again = Agent::from_definition(agent.definition()).expect("reads back");
     assert_eq!(again.demo_script(), Some(r#"{"replies": [ {"id": 1e400} ]}"#));
     assert_ne!(agent.definition(), before);
-    assert!(matches!(
-        again.with_demo_script("{"),
-        Err(AgentError::DemoScript { .. })
-    ));
+    assert!(matches!(again.with_demo_script("{"), Err(AgentError::DemoScript { .. })));
 }
 
 #[test]
@@ -276,22 +242,14 @@ fn a_class_is_only_made_stricter() {
     assert_eq!(ToolClass::Once.over(EffectClass::Read), Ok(EffectClass::Once));
     assert_eq!(ToolClass::Read.over(EffectClass::Read), Ok(EffectClass::Read));
     let error = ToolClass::Read.over(EffectClass::Once).expect_err("is looser");
-    assert_eq!(
-        error.to_string(),
-        "class `read` is less strict than `once`, which the tool itself declares"
-    );
+    assert_eq!(error.to_string(), "class `read` is less strict than `once`, which the tool itself declares");
     assert!(ToolClass::Pure.over(EffectClass::Read).is_err());
     assert!(ToolClass::Read.over(EffectClass::Keyed).is_err());
 }
 
 #[test]
 fn a_version_needs_no_quotes() {
-    for (written, version) in [
-        ("2", "2"),
-        ("2.10", "2.10"),
-        ("\"2.10\"", "2.10"),
-        ("1.2.3", "1.2.3"),
-    ] {
+    for (written, version) in [("2", "2"), ("2.10", "2.10"), ("\"2.10\"", "2.10"), ("1.2.3", "1.2.3")] {
         let yaml = FULL.replace("\"2.1\"", written);
         let manifest = Manifest::parse("a.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(manifest.metadata.version, version);
@@ -301,11 +259,7 @@ fn a_version_needs_no_quotes() {
 #[test]
 fn the_guide_shows_a_manifest_that_reads() {
     let guide = include_str!("../../../../docs/agents.md");
-    let yaml = guide
-        .split("```yaml")
-        .nth(1)
-        .and_then(|rest| rest.split("```").next())
-        .expect("a manifest");
+    let yaml = guide.split("```yaml").nth(1).and_then(|rest| rest.split("```").next()).expect("a manifest");
     Manifest::parse("docs/agents.md", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -314,12 +268,7 @@ fn the_published_schema_holds_what_the_reader_holds() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let head = "apiVersion: loopd.dev/v1alpha1\nkind: Agent\nmetadata: { name: a, version: 2 }\nspec:\n";
-    let spec = |spec: &str| {
-        format!(
-            "{head}{}",
-            spec.lines().map(|line| format!("  {line}\n")).collect::<String>()
-        )
-    };
+    let spec = |spec: &str| format!("{head}{}", spec.lines().map(|line| format!("  {line}\n")).collect::<String>());
     let model = "model: { provider: openai, name: m }\n";
     for (yaml, reads) in [
         (FULL.to_owned(), true),
@@ -333,22 +282,11 @@ fn the_published_schema_holds_what_the_reader_holds() {
         (spec("model: { provider: openai, script: d, name: m }"), false),
         (spec("model: { provider: openai }"), false),
         (spec("model: { provider: demo, name: m, script: d }"), false),
-        (
-            spec("model: { provider: openai, name: m, temperature: 3 }"),
-            false,
-        ),
-        (
-            spec(&format!(
-                "{model}tools: [ {{ use: files, root: . }}, {{ native: pay }}, {{ use: ask }} ]"
-            )),
-            true,
-        ),
+        (spec("model: { provider: openai, name: m, temperature: 3 }"), false),
+        (spec(&format!("{model}tools: [ {{ use: files, root: . }}, {{ native: pay }}, {{ use: ask }} ]")), true),
         (spec(&format!("{model}tools: [ {{ use: ask, root: . }} ]")), false),
         (spec(&format!("{model}tools: [ {{ use: files }} ]")), false),
-        (
-            spec(&format!("{model}tools: [ {{ native: pay, use: ask }} ]")),
-            false,
-        ),
+        (spec(&format!("{model}tools: [ {{ native: pay, use: ask }} ]")), false),
         (spec(&format!("{model}tools: [ {{ }} ]")), false),
         (spec(&format!("{model}limits: {{ wall: 10m, usd: 0.5 }}")), true),
         (spec(&format!("{model}limits: {{ wall: 10 }}")), false),
@@ -357,11 +295,7 @@ fn the_published_schema_holds_what_the_reader_holds() {
         (spec(&format!("{model}output: {{ schema: [] }}")), false),
     ] {
         let value: serde_json::Value = serde_saphyr::from_str(&yaml).expect("YAML");
-        assert_eq!(
-            Manifest::parse("a.yaml", yaml.as_bytes()).is_ok(),
-            reads,
-            "{yaml}"
-        );
+        assert_eq!(Manifest::parse("a.yaml", yaml.as_bytes()).is_ok(), reads, "{yaml}");
         assert_eq!(validator.is_valid(&value), reads, "{yaml}");
     }
 }

@@ -38,55 +38,28 @@ fn reply() -> impl Strategy<Value = (&'static str, Vec<Part>)> {
 fn settle(run: &mut Driven, choices: &mut impl Iterator<Item = u8>) {
     loop {
         let projection = run.machine.projection();
-        let tools: Vec<_> = projection
-            .open
-            .iter()
-            .map(|call| (call.id, call.target.name() == "openai/m"))
-            .collect();
+        let tools: Vec<_> = projection.open.iter().map(|call| (call.id, call.target.name() == "openai/m")).collect();
         if tools.iter().any(|(_, model)| *model) || (tools.is_empty() && projection.questions.is_empty()) {
             return;
         }
-        let (count, choice) = (
-            tools.len() + projection.questions.len(),
-            usize::from(choices.next().unwrap_or(0)),
-        );
+        let (count, choice) = (tools.len() + projection.questions.len(), usize::from(choices.next().unwrap_or(0)));
         let input = match tools.get(choice % count) {
             Some((call, _)) if choice % 3 == 0 => {
                 let failure = loopd_kernel::Failure::new("tool.failed", "no");
                 let settling = Settling::Failed(failure, loopd_kernel::failure::Disposition::DidNotHappen);
-                Input::Settle {
-                    call: *call,
-                    settling,
-                    usage: None,
-                    cost: None,
-                }
+                Input::Settle { call: *call, settling, usage: None, cost: None }
             }
-            Some((call, _)) => Input::Settle {
-                call: *call,
-                settling: Settling::Landed("ok".into()),
-                usage: None,
-                cost: None,
-            },
+            Some((call, _)) => {
+                Input::Settle { call: *call, settling: Settling::Landed("ok".into()), usage: None, cost: None }
+            }
             None => {
                 let question = projection.questions[(choice % count) - tools.len()].id;
-                let end = if choice.is_multiple_of(2) {
-                    QuestionEnd::Answered
-                } else {
-                    QuestionEnd::Declined
-                };
-                Input::Answer {
-                    question,
-                    end,
-                    actor: "ann".into(),
-                    value: "\"yes\"".into(),
-                }
+                let end = if choice.is_multiple_of(2) { QuestionEnd::Answered } else { QuestionEnd::Declined };
+                Input::Answer { question, end, actor: "ann".into(), value: "\"yes\"".into() }
             }
         };
         if choice.is_multiple_of(5) {
-            run.apply(Input::Signal {
-                name: "message".into(),
-                body: "hurry".into(),
-            });
+            run.apply(Input::Signal { name: "message".into(), body: "hurry".into() });
         }
         run.apply(input);
     }
@@ -95,17 +68,11 @@ fn settle(run: &mut Driven, choices: &mut impl Iterator<Item = u8>) {
 /// Checks that tool uses and results pair up between one model call and the next.
 fn assert_paired(run: &Driven) {
     let mut open: BTreeMap<String, i64> = BTreeMap::new();
-    let messages = run
-        .entries
-        .iter()
-        .flat_map(|entry| transcript::messages(entry).expect("reads"));
+    let messages = run.entries.iter().flat_map(|entry| transcript::messages(entry).expect("reads"));
     for message in messages {
         match message {
             Message::Assistant { parts } => {
-                assert!(
-                    open.values().all(|count| *count == 0),
-                    "a tool use without a result: {open:?}"
-                );
+                assert!(open.values().all(|count| *count == 0), "a tool use without a result: {open:?}");
                 for part in parts {
                     if let Part::ToolUse { id, .. } = part {
                         *open.entry(id).or_default() += 1;
@@ -120,10 +87,7 @@ fn assert_paired(run: &Driven) {
             Message::User { .. } => {}
         }
     }
-    assert!(
-        open.values().all(|count| *count == 0),
-        "a tool use without a result: {open:?}"
-    );
+    assert!(open.values().all(|count| *count == 0), "a tool use without a result: {open:?}");
 }
 
 proptest! {

@@ -26,9 +26,12 @@ enum Ruling {
 }
 
 impl Work<'_, '_, '_> {
-    /// Admits the next wanted Call. False: there is none, or it has to wait for a Call in flight.
+    /// Admits the next wanted Call. False: there is none, or those that are left back off or have to wait for
+    /// a Call in flight.
     pub(super) fn admit_next(&mut self) -> Result<bool, MachineError> {
-        let Some(call) = self.projection.wanted.first().cloned() else { return Ok(false) };
+        let now = self.env.now.max(self.projection.head.at);
+        let ready = |call: &&Call| call.not_before.is_none_or(|at| at <= now);
+        let Some(call) = self.projection.wanted.iter().find(ready).cloned() else { return Ok(false) };
         match self.rule(&call) {
             Ruling::Intend(intended) => self.push(&Record::Intended(intended), alloc::vec::Vec::new())?,
             Ruling::Settle(code, message) => {
@@ -99,8 +102,7 @@ impl Work<'_, '_, '_> {
 
     fn intent(&self, call: &Call, class: EffectClass, timeout_ms: u64) -> Intended {
         let now = self.env.now.max(self.projection.head.at);
-        let start = call.not_before.map_or(now, |at| at.max(now));
-        let mut abort_by = start.after(timeout_ms);
+        let mut abort_by = now.after(timeout_ms);
         if let Some(wall) = self.projection.limits.wall_ms {
             abort_by = abort_by.min(self.projection.started_at.after(wall));
         }
@@ -109,9 +111,8 @@ impl Work<'_, '_, '_> {
             class,
             request: None,
             epoch: self.env.epoch,
-            send_ms: start.after(self.env.dispatch_window_ms).since(now),
+            send_ms: self.env.dispatch_window_ms,
             abort_ms: abort_by.since(now),
-            not_before: call.not_before.filter(|at| *at > now),
             max_output: None,
             reserve: Reservation::default(),
         }
@@ -121,7 +122,8 @@ impl Work<'_, '_, '_> {
 fn reservation(input: u64, output: u64, price: Option<&Price>) -> Reservation {
     let dearest_input = |price: &Price| price.input.max(price.cache_write).max(price.cache_read);
     let micro_usd = price.map_or(MicroUsd(0), |price| {
-        let input = Price { input: dearest_input(price), ..Price::default() }.cost(&Usage { input, ..Usage::default() });
+        let input =
+            Price { input: dearest_input(price), ..Price::default() }.cost(&Usage { input, ..Usage::default() });
         let dearest = Price { output: price.output.max(price.reasoning), ..Price::default() };
         input.plus(dearest.cost(&Usage { output, ..Usage::default() }))
     });

@@ -5,6 +5,7 @@ use crate::action::{Action, Decision};
 use crate::budget::{Breach, Dimension, Reservation};
 use crate::definition::{Cx, ErasedLoop};
 use crate::digest::Digest;
+use crate::effect::Recovery;
 use crate::entry::PayloadWriter;
 use crate::failure::Failure;
 use crate::ids::{CallId, QuestionId, TimerId};
@@ -12,7 +13,7 @@ use crate::model::ModelCall;
 use crate::outcome::{Interrupt, Outcome};
 use crate::patch::StatePatch;
 use crate::projection::{Pending, Projection, Status};
-use crate::question::QuestionEnd;
+use crate::question::{Ask, QuestionEnd};
 use crate::record::{ActionRecord, Decided, Ended, IterationStarted, QuestionEnded, Record};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -81,7 +82,8 @@ impl Work<'_, '_, '_> {
 
     /// Ends a cancelled Run once nothing that may have an effect is in flight.
     fn finish_cancel(&mut self) -> Result<(), MachineError> {
-        if !self.projection.open.is_empty() {
+        self.cancel_open(|class| class.recovery() != Recovery::AskPerson)?;
+        if self.is_undecided() {
             return Ok(());
         }
         let Some(cancel) = self.projection.cancel.clone() else { return Ok(()) };
@@ -91,11 +93,19 @@ impl Work<'_, '_, '_> {
 
     /// Ends a Run whose Loop has finished; what is still in flight is cancelled.
     fn seal(&mut self) -> Result<(), MachineError> {
-        self.cancel_open(|_| true)?;
+        self.cancel_open(|class| class.recovery() != Recovery::AskPerson)?;
+        if self.is_undecided() {
+            return Ok(());
+        }
         match self.projection.finishing.clone() {
             Some(outcome) => self.end(outcome),
             None => Ok(()),
         }
+    }
+
+    /// True while an effect may still happen or nobody knows whether it did: a Run is not sealed over it.
+    fn is_undecided(&self) -> bool {
+        !self.projection.open.is_empty() || !self.projection.in_doubt.is_empty()
     }
 
     fn end(&mut self, outcome: Outcome) -> Result<(), MachineError> {
@@ -129,11 +139,7 @@ pub(crate) struct Transitioned {
 
 /// Runs one transition. It is the same function live and in verification; a transition that fails
 /// decides to fail and leaves State as it was.
-pub(crate) fn transition(
-    definition: &dyn ErasedLoop,
-    projection: &Projection,
-    pending: Pending,
-) -> Transitioned {
+pub(crate) fn transition(definition: &dyn ErasedLoop, projection: &Projection, pending: Pending) -> Transitioned {
     let Pending { seq: consumed, at, event } = pending;
     let cx = Cx { run: projection.run, consumed, now: at, iteration: projection.iteration };
     let result = definition.transition(&cx, &projection.state, event).and_then(|(decision, state)| {
@@ -190,6 +196,9 @@ impl Recorder {
                 ActionRecord::Tool { id: self.call, tool: call.tool, args, reply_to: call.reply_to }
             }
             Action::Speak(text) => ActionRecord::Speak(self.payload.add(text.as_bytes())),
+            Action::Ask(Ask::Resolve { .. }) => {
+                ActionRecord::Fail(Failure::new("loop.resolve", "only the engine asks what became of a call"))
+            }
             Action::Ask(ask) => {
                 self.question = self.question.next();
                 ActionRecord::Ask { id: self.question, ask }

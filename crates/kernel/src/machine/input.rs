@@ -12,7 +12,7 @@ use crate::projection::{Call, Projection, Status, Target};
 use crate::question::{Ask, QuestionEnd, Resolution};
 use crate::record::{
     Attempted, BudgetChanged, CancelRequested, Joins, Parked, QuestionEnded, Record, Recovered, Reopened, Resolved,
-    Settled, Settlement, Signal, Started, TimerFired,
+    Setback, Settled, Settlement, Signal, Started, TimerFired,
 };
 use crate::transcript;
 use crate::units::{MicroUsd, TimeMs, Usage};
@@ -73,6 +73,8 @@ pub enum Input {
         call: CallId,
         /// Why it failed.
         failure: Failure,
+        /// Whether it failed, was stopped, or was never sent.
+        setback: Setback,
         /// Usage; `None` is unknown and charged at the reservation.
         usage: Option<Usage>,
         /// Cost; `None` is unknown.
@@ -130,11 +132,16 @@ pub enum Input {
 
 /// Checks an input against the Run before anything changes.
 pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refused> {
+    if let Input::Poisoned { during, .. } = input {
+        return check(projection, during);
+    }
     let open_call = |id: &CallId| projection.open.iter().any(|call| call.id == *id);
     match (&projection.status, input) {
         (Status::Ended(_), _) => return Err(Refused::Ended),
         (Status::Open, Input::Reopen { raise, .. }) if *raise == Limits::default() => return Err(Refused::NotParked),
         (Status::Open, _) | (Status::Parked(_), Input::Reopen { .. } | Input::Cancel { .. }) => {}
+        // What was in flight when the Run was parked settles all the same.
+        (Status::Parked(_), Input::Settle { .. } | Input::Retry { .. } | Input::Recover) => {}
         (Status::Parked(_), _) => return Err(Refused::Parked),
     }
     match input {
@@ -144,14 +151,20 @@ pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refuse
             let open = projection.questions.iter().find(|open| open.id == *question);
             let open = open.ok_or(Refused::NoSuchQuestion(*question))?;
             match end {
-                QuestionEnd::Answered => fits(&open.ask, value).map_err(|why| Refused::BadAnswer(*question, why)),
+                QuestionEnd::Answered => {
+                    let ending = projection.cancel.is_some() || projection.finishing.is_some();
+                    fits(&open.ask, value, ending).map_err(|why| Refused::BadAnswer(*question, why))
+                }
                 // Nobody may walk away from a Call that may have moved money; it stays open until resolved.
                 QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut
                     if matches!(open.ask, Ask::Resolve { .. }) =>
                 {
                     Err(Refused::BadAnswer(*question, "an unknown call has to be resolved".into()))
                 }
-                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut | QuestionEnd::Withdrawn => Ok(()),
+                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut => Ok(()),
+                QuestionEnd::Withdrawn => {
+                    Err(Refused::BadAnswer(*question, "only the run itself withdraws a question".into()))
+                }
             }
         }
         Input::Settle { .. }
@@ -163,18 +176,23 @@ pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refuse
         | Input::Cancel { .. }
         | Input::Reopen { .. }
         | Input::Park(_)
+        | Input::Poisoned { .. }
         | Input::Continue => Ok(()),
-        Input::Poisoned { during, .. } => check(projection, during),
     }
 }
 
 /// Whether `value` is an answer of the asked kind. A JSON Schema is checked by whoever takes the answer.
-fn fits(ask: &Ask, value: &str) -> Result<(), String> {
+fn fits(ask: &Ask, value: &str, ending: bool) -> Result<(), String> {
     let text = |error: serde_json::Error| alloc::format!("{error}");
     match ask {
         Ask::Ask { .. } => serde_json::from_str::<&serde_json::value::RawValue>(value).map(drop).map_err(text),
         Ask::Confirm { .. } => serde_json::from_str::<bool>(value).map(drop).map_err(text),
-        Ask::Resolve { .. } => serde_json::from_str::<Resolution>(value).map(drop).map_err(text),
+        Ask::Resolve { .. } => match serde_json::from_str::<Resolution>(value).map_err(text)? {
+            Resolution::Retry if ending => Err("the run is about to end: nothing is sent any more".into()),
+            Resolution::Landed { .. } | Resolution::Failed { .. } | Resolution::Retry | Resolution::Unknown { .. } => {
+                Ok(())
+            }
+        },
     }
 }
 
@@ -185,7 +203,14 @@ impl Work<'_, '_, '_> {
             Input::Start(admission) => self.start(admission),
             Input::Recover => self.recover(),
             Input::Settle { call, settling, usage, cost } => self.settle(call, settling, usage, cost),
-            Input::Retry { call, failure, usage, cost, retry_at } => self.retry(call, &failure, usage, cost, retry_at),
+            Input::Retry { call, failure, setback, usage, cost, retry_at } => {
+                let n = self.open_call(call)?.attempts + u32::from(setback == Setback::Failed);
+                let mut payload = PayloadWriter::default();
+                let message = payload.add(failure.message.as_bytes());
+                let code = failure.code;
+                let record = Attempted { call, n, setback, code, message, usage, cost, retry_at };
+                self.push(&Record::Attempted(record), payload.finish())
+            }
             Input::Signal { name, body } => self.push(&Record::Signal(Signal { name }), body.into_bytes()),
             Input::Answer { question, end, actor, value } => self.answer(question, end, actor, value),
             Input::Timer(timer) => self.push(&Record::TimerFired(TimerFired { timer }), Vec::new()),
@@ -196,9 +221,7 @@ impl Work<'_, '_, '_> {
             Input::Reopen { actor, raise } if matches!(self.projection.status, Status::Open) => {
                 self.push(&Record::BudgetChanged(BudgetChanged { by: actor, raise }), Vec::new())
             }
-            Input::Reopen { actor, raise } => {
-                self.push(&Record::Reopened(Reopened { by: actor, raise }), Vec::new())
-            }
+            Input::Reopen { actor, raise } => self.push(&Record::Reopened(Reopened { by: actor, raise }), Vec::new()),
             Input::Park(interrupt) => self.park(Outcome::Interrupted { interrupt }),
             Input::Poisoned { during, reason } => {
                 self.take(*during)?;
@@ -235,7 +258,7 @@ impl Work<'_, '_, '_> {
             let class = call.intent.as_ref().map_or(EffectClass::Once, |intent| intent.class);
             match class.recovery() {
                 Recovery::RunAgain => again.push(call.id),
-                Recovery::ChargeAndRunAgain if call.attempts + 1 >= MAX_LOST_ATTEMPTS => lost.push(call.id),
+                Recovery::ChargeAndRunAgain if call.lost + 1 >= MAX_LOST_ATTEMPTS => lost.push(call.id),
                 Recovery::ChargeAndRunAgain => again.push(call.id),
                 Recovery::AskPerson => unknown.push(call.id),
             }
@@ -250,7 +273,7 @@ impl Work<'_, '_, '_> {
             let reason = "the call was lost with its worker too often";
             self.settled(id, Settlement::Failed, Some("call.lost"), reason.into(), None, None)?;
         }
-        if poisoned {
+        if poisoned && self.projection.status == Status::Open {
             let reason = alloc::format!("{} recoveries in a row without progress", self.projection.recoveries);
             self.park(Outcome::Interrupted { interrupt: Interrupt::Poisoned { reason } })?;
         }
@@ -297,45 +320,28 @@ impl Work<'_, '_, '_> {
         self.push(&Record::Settled(record), body.into_bytes())
     }
 
-    fn retry(
-        &mut self,
-        id: CallId,
-        failure: &Failure,
-        usage: Option<Usage>,
-        cost: Option<MicroUsd>,
-        retry_at: TimeMs,
-    ) -> Result<(), MachineError> {
-        let n = self.open_call(id)?.attempts + 1;
-        let mut payload = PayloadWriter::default();
-        let message = payload.add(failure.message.as_bytes());
-        let record = Attempted { call: id, n, code: failure.code.clone(), message, usage, cost, retry_at };
-        self.push(&Record::Attempted(record), payload.finish())
-    }
-
-    fn answer(
-        &mut self,
-        id: QuestionId,
-        end: QuestionEnd,
-        actor: String,
-        value: String,
-    ) -> Result<(), MachineError> {
+    fn answer(&mut self, id: QuestionId, end: QuestionEnd, actor: String, value: String) -> Result<(), MachineError> {
         let open = self.projection.questions.iter().find(|open| open.id == id);
         let ask = open.map(|open| open.ask.clone()).ok_or(Refused::NoSuchQuestion(id))?;
+        let resolved = match &ask {
+            Ask::Resolve { call, .. } => Some(self.resolution(id, *call, &actor, &value)?),
+            Ask::Ask { .. } | Ask::Confirm { .. } => None,
+        };
         let joins = match &ask {
             Ask::Ask { reply_to, .. } => reply_to.clone().map(Joins::Tool),
             Ask::Confirm { .. } | Ask::Resolve { .. } => None,
         };
-        let record = QuestionEnded { question: id, end, actor: actor.clone(), joins };
-        self.push(&Record::QuestionEnded(record), value.clone().into_bytes())?;
-        let Ask::Resolve { call, .. } = ask else { return Ok(()) };
-        if end != QuestionEnd::Answered {
-            return Ok(());
+        self.push(&Record::QuestionEnded(QuestionEnded { question: id, end, actor, joins }), value.into_bytes())?;
+        match resolved {
+            Some(resolved) => self.push(&Record::Resolved(resolved), Vec::new()),
+            None => Ok(()),
         }
-        let resolution: Resolution =
-            serde_json::from_str(&value).map_err(|error| Refused::BadAnswer(id, alloc::format!("{error}")))?;
+    }
+
+    fn resolution(&self, id: QuestionId, call: CallId, actor: &str, value: &str) -> Result<Resolved, MachineError> {
+        let resolution = serde_json::from_str(value).map_err(|e| Refused::BadAnswer(id, alloc::format!("{e}")))?;
         let doubt = self.projection.in_doubt.iter().find(|doubt| doubt.id == call).ok_or(Refused::NotOpen(call))?;
-        let joins = doubt.target.joins();
-        self.push(&Record::Resolved(Resolved { call, by: actor, resolution, joins }), Vec::new())
+        Ok(Resolved { call, by: actor.into(), resolution, joins: doubt.target.joins() })
     }
 
     /// Settles as cancelled every open Call whose class `may` be cut, and every wanted one.

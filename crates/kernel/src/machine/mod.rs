@@ -19,8 +19,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-pub use input::{Admission, Input, Settling};
 pub(crate) use decide::transition;
+pub use input::{Admission, Input, Settling};
 
 /// Iterations that one commit may start; a Loop that decides nothing goes on in the next commit, so
 /// that its worker stays able to stop.
@@ -110,12 +110,6 @@ impl Permit {
     #[must_use]
     pub const fn call(&self) -> CallId {
         self.call.id
-    }
-
-    /// Not to be sent before this moment.
-    #[must_use]
-    pub const fn not_before(&self) -> Option<TimeMs> {
-        self.call.not_before
     }
 
     /// Takes the permission to send at `now`.
@@ -272,9 +266,15 @@ impl Machine {
     /// [`MachineError::Refused`] leaves the machine unchanged; after any other error it is not to be used.
     pub fn apply(&mut self, input: Input, env: &mut Env<'_>) -> Result<Step, MachineError> {
         input::check(&self.projection, &input)?;
+        let recovers = matches!(input, Input::Recover);
         let mut work = Work { projection: &mut self.projection, env, step: Step::default() };
         work.take(input)?;
-        work.run_to_rest()?;
+        if recovers {
+            // The recovery is durable before any transition runs: one that kills its process is counted.
+            work.step.more = true;
+        } else {
+            work.run_to_rest()?;
+        }
         Ok(work.finish())
     }
 }

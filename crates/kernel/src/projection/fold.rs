@@ -8,7 +8,9 @@ use crate::ids::{CallId, QuestionId, Seq};
 use crate::model::ModelCall;
 use crate::outcome::Outcome;
 use crate::question::{Ask, OpenQuestion, Resolution};
-use crate::record::{ActionRecord, Decided, Ended, Intended, Record, Recovered, Resolved, Settled, Settlement, Started};
+use crate::record::{
+    ActionRecord, Decided, Ended, Intended, Record, Recovered, Resolved, Setback, Settled, Settlement, Started,
+};
 use crate::transcript;
 use crate::units::TimeMs;
 use alloc::string::String;
@@ -43,8 +45,9 @@ impl Projection {
         }
         let event = self.event(record, &entry.payload)?;
         self.apply(entry, record)?;
-        // A Run that is being cancelled or has ended consults no transition any more.
-        if let Some(event) = event.filter(|_| self.cancel.is_none() && self.status == Status::Open) {
+        // A Run that is about to end consults no transition any more; a parked one does when it is reopened.
+        let consults = self.cancel.is_none() && self.finishing.is_none() && !matches!(self.status, Status::Ended(_));
+        if let Some(event) = event.filter(|_| consults) {
             self.events.push(Pending { seq: entry.seq, at: entry.at, event });
         }
         for item in transcript::items(record, &entry.payload) {
@@ -83,7 +86,11 @@ impl Projection {
             Record::Attempted(attempted) => {
                 let mut call = take(&mut self.open, attempted.call)?;
                 self.ledger.spend(&call.reserved(), attempted.usage.as_ref(), attempted.cost);
-                call.attempts += 1;
+                match attempted.setback {
+                    Setback::Failed => call.attempts += 1,
+                    Setback::Stopped => call.lost += 1,
+                    Setback::NotSent => {}
+                }
                 call.not_before = Some(attempted.retry_at);
                 call.intent = None;
                 self.wanted.insert(0, call);
@@ -182,7 +189,7 @@ impl Projection {
 
     fn want(&mut self, id: CallId, decided: Seq, ordinal: u32, target: Target) {
         self.last_call = self.last_call.max(id);
-        self.wanted.push(Call { id, decided, ordinal, target, attempts: 0, not_before: None, intent: None });
+        self.wanted.push(Call { id, decided, ordinal, target, attempts: 0, lost: 0, not_before: None, intent: None });
     }
 
     fn set_timer(&mut self, id: crate::ids::TimerId, at: TimeMs) {
@@ -211,7 +218,7 @@ impl Projection {
             if call.intent.as_ref().is_some_and(|intent| intent.class == EffectClass::Billable) {
                 // Nobody knows what the lost attempt cost: it is charged as if it had cost all it might.
                 self.ledger.spend(&call.reserved(), None, None);
-                call.attempts += 1;
+                call.lost += 1;
             }
             call.intent = None;
             again.push(call);
@@ -251,7 +258,7 @@ impl Projection {
         let mut call = take(&mut self.wanted, intended.call)?;
         self.epoch = intended.epoch;
         self.ledger.reserve(&intended.reserve);
-        call.not_before = intended.not_before;
+        call.not_before = None;
         call.intent = Some(Intent {
             seq: entry.seq,
             class: intended.class,

@@ -82,8 +82,11 @@ pub struct Call {
     pub ordinal: u32,
     /// What it calls.
     pub target: Target,
-    /// Attempts that failed or were lost.
+    /// Attempts that failed.
     pub attempts: u32,
+    /// Attempts that were lost with their worker.
+    #[serde(default)]
+    pub lost: u32,
     /// Not sent before this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<TimeMs>,
@@ -293,6 +296,7 @@ impl Projection {
     #[must_use]
     pub fn at_rest(&self) -> bool {
         self.events.is_empty()
+            && self.in_doubt.is_empty()
             && self.wanted.is_empty()
             && self.open.is_empty()
             && self.questions.is_empty()
@@ -300,11 +304,13 @@ impl Projection {
             && self.waiting.is_none()
     }
 
-    /// True when only a person, a signal or a timer can move the Run.
+    /// True when only a person, a signal or a time can move the Run: nothing is in flight, and every wanted
+    /// Call backs off until after the last Entry.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
-        let moving = !(self.events.is_empty() && self.wanted.is_empty() && self.open.is_empty());
-        self.status == Status::Open && !moving && !self.at_rest()
+        let backs_off = |call: &Call| call.not_before.is_some_and(|at| at > self.head.at);
+        let still = self.events.is_empty() && self.open.is_empty() && self.wanted.iter().all(backs_off);
+        self.status == Status::Open && still && !self.at_rest()
     }
 
     /// What the Run waits for.
@@ -317,11 +323,13 @@ impl Projection {
         }
     }
 
-    /// The earliest timer or expiry.
+    /// The earliest timer, expiry or end of a back-off; none unless the Run is open.
     #[must_use]
     pub fn wake_at(&self) -> Option<TimeMs> {
         let expiries = self.questions.iter().filter_map(|question| question.expires_at);
-        self.timers.iter().map(|timer| timer.at).chain(expiries).min()
+        let back_offs = self.wanted.iter().filter_map(|call| call.not_before);
+        let times = self.timers.iter().map(|timer| timer.at).chain(expiries).chain(back_offs);
+        times.min().filter(|_| self.status == Status::Open)
     }
 
     /// The outcome, once there is one, and whether it is sealed.

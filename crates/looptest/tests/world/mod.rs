@@ -94,8 +94,7 @@ pub async fn run(program: Program, input: &str) -> (RunEnd, Fixture) {
     let store = Arc::new(MemoryStore::new());
     let program = Arc::new(program);
     let programs = Arc::new(FixedPrograms::new([program.clone()]));
-    let builder =
-        Runtime::builder(store.clone(), programs).world(Arc::new(Still), Arc::new(Counted::default()));
+    let builder = Runtime::builder(store.clone(), programs).world(Arc::new(Still), Arc::new(Counted::default()));
     let runtime = builder.start().await.unwrap();
     let limits = Limits::default();
     let admission = Admission { tenant: "default".into(), input: input.into(), limits, key: None };
@@ -116,8 +115,7 @@ pub fn refund() -> CountingTool {
 }
 
 pub async fn refunded() -> Fixture {
-    let program =
-        Program::new(erase(Refund::default(), Vec::new())).tool(Arc::new(price())).tool(Arc::new(refund()));
+    let program = Program::new(erase(Refund::default(), Vec::new())).tool(Arc::new(price())).tool(Arc::new(refund()));
     run(program, "\"A17\"").await.1
 }
 

@@ -26,6 +26,8 @@ pub struct Holder {
     pub epoch: Epoch,
     /// The worker.
     pub worker: WorkerId,
+    /// False: this commit is the holder's last one and releases the Run.
+    pub keeps: bool,
     /// How often to try again.
     pub retries: u32,
 }
@@ -71,7 +73,6 @@ pub fn new_row(projection: &Projection, tenant: &str, admission: Option<String>,
 /// The writes that a step makes beside its Entries.
 fn step_writes(projection: &Projection, step: &Step, questions: &[OpenQuestion], holder: &Holder) -> Vec<Write> {
     let run = projection.run;
-    let status = status(projection);
     let mut writes: Vec<Write> = step
         .constants
         .iter()
@@ -82,9 +83,8 @@ fn step_writes(projection: &Projection, step: &Step, questions: &[OpenQuestion],
     }
     writes.push(Write::UpdateRun {
         run,
-        status,
-        // A batch that suspends, parks or ends a Run releases it.
-        worker: (status == RunStatus::Running).then_some(holder.worker),
+        status: status(projection),
+        worker: holder.keeps.then_some(holder.worker),
         wake_at: projection.wake_at(),
         outcome: projection.outcome().map(|(outcome, _)| outcome.name().into()),
         iteration: projection.iteration,
@@ -96,9 +96,9 @@ fn step_writes(projection: &Projection, step: &Step, questions: &[OpenQuestion],
         let ended = questions.iter().filter(|old| !projection.questions.iter().any(|new| new.id == old.id));
         writes.extend(ended.map(|question| Write::EndQuestion { run, question: question.id }));
         let opened = projection.questions.iter().filter(|new| !questions.iter().any(|old| old.id == new.id));
-        writes.extend(opened.map(|question| {
-            Write::OpenQuestion(Box::new(QuestionRow { run, question: question.clone() }))
-        }));
+        writes.extend(
+            opened.map(|question| Write::OpenQuestion(Box::new(QuestionRow { run, question: question.clone() }))),
+        );
     }
     writes
 }
@@ -154,6 +154,8 @@ pub async fn commit(
                     return Ok(());
                 }
             }
+            // The first try of a commit without Entries has taken the item.
+            StoreError::Conflict(Expectation::InboxItem(_)) if unsure && entries.is_empty() => return Ok(()),
             StoreError::Unavailable(_) => {}
             StoreError::Conflict(_)
             | StoreError::Full(_)

@@ -29,22 +29,32 @@ pub enum LoadError {
     },
 }
 
+/// A recovered Run.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The fold up to the head.
+    pub projection: Projection,
+    /// Entries since the snapshot that it began with.
+    pub since_snapshot: u64,
+}
+
 /// Folds a Run up to its head and checks the chain on the way.
 ///
 /// # Errors
 /// [`LoadError`]. A snapshot that does not read or does not fit the chain is not trusted: the Journal is
 /// folded from its beginning instead.
-pub async fn load(store: &dyn Store, row: &RunRow) -> Result<Projection, LoadError> {
+pub async fn load(store: &dyn Store, row: &RunRow) -> Result<Loaded, LoadError> {
     if let Some(base) = store.snapshot(row.run).await?.and_then(|snapshot| open(&snapshot))
         && base.head.seq <= row.head
-        && let Ok(projection) = fold_from(store, row, base).await
+        && let Ok(loaded) = fold_from(store, row, base).await
     {
-        return Ok(projection);
+        return Ok(loaded);
     }
     fold_from(store, row, Projection::new(row.run)).await
 }
 
-async fn fold_from(store: &dyn Store, row: &RunRow, mut projection: Projection) -> Result<Projection, LoadError> {
+async fn fold_from(store: &dyn Store, row: &RunRow, mut projection: Projection) -> Result<Loaded, LoadError> {
+    let since_snapshot = row.head.0 - projection.head.seq.0;
     while projection.head.seq < row.head {
         let page = store.entries(row.run, projection.head.seq, PAGE).await?;
         if page.is_empty() {
@@ -57,20 +67,28 @@ async fn fold_from(store: &dyn Store, row: &RunRow, mut projection: Projection) 
             projection.fold(&entry).map_err(LoadError::Fold)?;
         }
     }
-    if projection.head.hash == row.hash { Ok(projection) } else { Err(LoadError::Chain(row.head)) }
+    if projection.head.hash != row.hash {
+        return Err(LoadError::Chain(row.head));
+    }
+    Ok(Loaded { projection, since_snapshot })
 }
 
-/// The snapshot of a Projection: a digest, then its JSON.
+/// The version of what a snapshot holds. A snapshot of another version is not read: the Journal is.
+const SNAPSHOT: u8 = 0;
+
+/// The snapshot of a Projection: a version, a digest, then its JSON.
 #[must_use]
 pub fn snapshot(projection: &Projection) -> Option<Snapshot> {
     let json = serde_json::to_vec(projection).ok()?;
-    let mut body = Digest::sha256(&[&json]).0.to_vec();
+    let mut body = vec![SNAPSHOT];
+    body.extend_from_slice(&Digest::sha256(&[&json]).0);
     body.extend_from_slice(&json);
     Some(Snapshot { run: projection.run, seq: projection.head.seq, body })
 }
 
 fn open(snapshot: &Snapshot) -> Option<Projection> {
-    let (digest, json) = snapshot.body.split_at_checked(32)?;
+    let (version, rest) = snapshot.body.split_first()?;
+    let (digest, json) = rest.split_at_checked(32).filter(|_| *version == SNAPSHOT)?;
     let intact = Digest::sha256(&[json]).0 == digest;
     let projection: Projection = intact.then(|| serde_json::from_slice(json).ok()).flatten()?;
     (projection.run == snapshot.run && projection.head.seq == snapshot.seq).then_some(projection)

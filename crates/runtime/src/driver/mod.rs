@@ -8,7 +8,7 @@ mod transcript;
 
 pub use activation::{Activation, DriveError, Signals};
 pub use commit::{CommitError, Holder};
-pub use load::{LoadError, load};
+pub use load::{LoadError, Loaded, load};
 
 pub(crate) use commit::{batch, commit, new_row};
 pub(crate) use perform::Performer;

@@ -6,6 +6,7 @@ use loopd_kernel::failure::{Disposition, Failure};
 use loopd_kernel::machine::{Dispatch, Input, Permit, Settling};
 use loopd_kernel::model::{Message, ModelConstants};
 use loopd_kernel::projection::Target;
+use loopd_kernel::record::Setback;
 use loopd_kernel::{CallId, MicroUsd, TimeMs, Usage};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,11 @@ pub struct Performer {
 /// The thing that a Call calls, found before it is sent.
 pub enum Work {
     Tool(Arc<dyn Tool>),
-    Model { model: Arc<dyn Model>, constants: Arc<ModelConstants>, messages: Vec<Arc<Message>> },
+    Model {
+        model: Arc<dyn Model>,
+        constants: Arc<ModelConstants>,
+        messages: Vec<Arc<Message>>,
+    },
     /// It was there when the Call was intended and is gone now.
     Gone,
 }
@@ -32,13 +37,6 @@ pub enum Work {
 impl Performer {
     /// Performs the Call. Cancelling `cancel` asks it to stop; dropping the future gives it up.
     pub async fn perform(self, permit: Permit, work: Work, cancel: CancellationToken) -> Input {
-        if let Some(not_before) = permit.not_before() {
-            let wait = Duration::from_millis(not_before.since(self.clock.now()));
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = cancel.cancelled() => {}
-            }
-        }
         let call = permit.call();
         let dispatch = match permit.send(self.clock.now()) {
             Ok(dispatch) => dispatch,
@@ -83,6 +81,7 @@ impl Performer {
         Input::Retry {
             call,
             failure: Failure::new("call.not_sent", "the dispatch window closed before the call was sent"),
+            setback: Setback::NotSent,
             usage: free(),
             cost: Some(MicroUsd(0)),
             retry_at: self.clock.now(),
@@ -125,7 +124,8 @@ impl Performer {
                 let attempts = dispatch.call.attempts + 1;
                 if error.is_retryable() && attempts < terms.max_attempts {
                     let retry_at = self.retry_at(attempts, error.retry_after());
-                    return Input::Retry { call, failure, usage, cost: cost(&usage), retry_at };
+                    let setback = Setback::Failed;
+                    return Input::Retry { call, failure, setback, usage, cost: cost(&usage), retry_at };
                 }
                 settle(call, Settling::Failed(failure, Disposition::DidNotHappen), usage, cost(&usage))
             }
@@ -145,10 +145,9 @@ impl Performer {
 async fn call_tool(call: CallId, tool: &dyn Tool, args: &str, context: &CallContext) -> Input {
     let result = match tokio::time::timeout(context.timeout, tool.call(args, context)).await {
         Ok(result) => result,
-        Err(_) => Err(ToolError::in_doubt(
-            "tool.timeout",
-            format!("no result within {} ms", context.timeout.as_millis()),
-        )),
+        Err(_) => {
+            Err(ToolError::in_doubt("tool.timeout", format!("no result within {} ms", context.timeout.as_millis())))
+        }
     };
     let settling = match result {
         Ok(output) => Settling::Landed(output),

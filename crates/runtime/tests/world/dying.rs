@@ -2,8 +2,8 @@
 
 use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq, TimeMs};
 use loopd_store::{
-    Batch, Claim, Claimed, Hints, InboxItem, MemoryStore, Page, QuestionRow, Receipt, RunFilter, RunRow, Snapshot, Store,
-    StoreError, WorkerId,
+    Batch, Claim, Claimed, Hints, InboxItem, MemoryStore, Page, QuestionRow, Receipt, RunFilter, RunRow, Snapshot,
+    Store, StoreError, WorkerId,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

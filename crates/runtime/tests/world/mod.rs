@@ -3,6 +3,7 @@
 
 pub mod dying;
 
+use dying::{Death, Dying};
 use loopd_kernel::budget::Limits;
 use loopd_kernel::machine::{Admission, ToolTerms};
 use loopd_kernel::model::{Message, ToolOffer};
@@ -11,7 +12,6 @@ use loopd_runtime::{
     CallContext, Clock, Config, Driven, Entropy, FixedPrograms, Program, RunEnd, Runtime, Started, Tool, ToolError,
 };
 use loopd_store::{InboxBody, MemoryStore, Store};
-use dying::{Death, Dying};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -288,8 +288,7 @@ impl World {
     async fn try_start(&self) -> Option<Driven> {
         let config = Config { claims: false, ..Config::default() };
         let runtime = self.try_runtime(config).await?;
-        let admission =
-            Admission { tenant: "default".into(), input: "\"in\"".into(), limits: self.limits, key: None };
+        let admission = Admission { tenant: "default".into(), input: "\"in\"".into(), limits: self.limits, key: None };
         let started = runtime.start(&Arc::new(self.program.clone()), admission).await.ok()?;
         let Started::New(driven) = started else { panic!("{started:?}") };
         self.run.set(Some(driven.run));

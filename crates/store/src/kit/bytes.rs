@@ -34,12 +34,7 @@ const ODD: &[&str] = &[
 
 async fn append(store: &Handle, pen: &mut Pen, entry: Entry) -> Result<(), super::Finding> {
     let run = entry.run;
-    store
-        .commit(writes([Write::Append {
-            run,
-            entries: vec![entry.clone()],
-        }]))
-        .await?;
+    store.commit(writes([Write::Append { run, entries: vec![entry.clone()] }])).await?;
     let before = Seq(entry.seq.0.saturating_sub(1));
     same("the entry", &store.entries(run, before, 10).await?, &vec![entry])?;
     ends_at(store, pen).await
@@ -56,30 +51,11 @@ pub(super) async fn odd_bytes_come_back_exactly(subject: Arc<dyn Subject>) -> Ou
     let entry = pen.write("{}", &every_byte);
     append(&store, &mut pen, entry).await?;
     let digest = Digest::sha256(&[&every_byte]);
-    store
-        .commit(writes([Write::PutBlob {
-            digest,
-            bytes: Arc::from(&every_byte[..]),
-        }]))
-        .await?;
-    same(
-        "a blob of every byte",
-        &store.blob(digest).await?,
-        &Some(every_byte.clone()),
-    )?;
-    let snapshot = Snapshot {
-        run: run_id(1),
-        seq: Seq(1),
-        body: every_byte,
-    };
-    store
-        .commit(writes([Write::PutSnapshot(snapshot.clone())]))
-        .await?;
-    same(
-        "a snapshot of every byte",
-        &store.snapshot(run_id(1)).await?,
-        &Some(snapshot),
-    )?;
+    store.commit(writes([Write::PutBlob { digest, bytes: Arc::from(&every_byte[..]) }])).await?;
+    same("a blob of every byte", &store.blob(digest).await?, &Some(every_byte.clone()))?;
+    let snapshot = Snapshot { run: run_id(1), seq: Seq(1), body: every_byte };
+    store.commit(writes([Write::PutSnapshot(snapshot.clone())])).await?;
+    same("a snapshot of every byte", &store.snapshot(run_id(1)).await?, &Some(snapshot))?;
 
     for (at, text) in ODD.iter().enumerate() {
         odd_row(&store, 100 + at as u64, text).await?;
@@ -102,65 +78,26 @@ async fn odd_row(store: &Handle, n: u64, text: &str) -> Result<(), super::Findin
     };
     let pen = create(store, &expected).await?;
     (expected.head, expected.hash) = (pen.head, pen.hash);
-    let ask = Ask::Ask {
-        prompt: text(),
-        schema: Some(text()),
-        expires_in_ms: None,
-        reply_to: Some(text()),
-    };
-    let question = OpenQuestion {
-        id: QuestionId(1),
-        ask,
-        asked_at: TimeMs(1),
-        expires_at: None,
-    };
+    let ask = Ask::Ask { prompt: text(), schema: Some(text()), expires_in_ms: None, reply_to: Some(text()) };
+    let question = OpenQuestion { id: QuestionId(1), ask, asked_at: TimeMs(1), expires_at: None };
     let question = QuestionRow { run, question };
     let bodies = [
-        InboxBody::Signal {
-            name: text(),
-            body: text(),
-        },
-        InboxBody::Answer {
-            question: QuestionId(1),
-            end: QuestionEnd::Answered,
-            actor: text(),
-            value: text(),
-        },
-        InboxBody::Cancel {
-            actor: text(),
-            reason: text(),
-        },
-        InboxBody::Reopen {
-            actor: text(),
-            raise: Limits {
-                tokens: Some(u64::MAX),
-                ..Limits::default()
-            },
-        },
+        InboxBody::Signal { name: text(), body: text() },
+        InboxBody::Answer { question: QuestionId(1), end: QuestionEnd::Answered, actor: text(), value: text() },
+        InboxBody::Cancel { actor: text(), reason: text() },
+        InboxBody::Reopen { actor: text(), raise: Limits { tokens: Some(u64::MAX), ..Limits::default() } },
     ];
     let items = bodies.into_iter().enumerate();
-    let mut items: Vec<_> = items
-        .map(|(at, body)| item(run, &format!("{}{at}", text()), body))
-        .collect();
+    let mut items: Vec<_> = items.map(|(at, body)| item(run, &format!("{}{at}", text()), body)).collect();
     let adds = items.iter().cloned().map(Write::AddInbox);
-    store
-        .commit(writes(
-            adds.chain([Write::OpenQuestion(Box::new(question.clone()))]),
-        ))
-        .await?;
+    store.commit(writes(adds.chain([Write::OpenQuestion(Box::new(question.clone()))]))).await?;
 
     let found = View::of(store, run).await?;
     for (item, stored) in items.iter_mut().zip(&found.inbox) {
         item.id = stored.id;
     }
     let entries = store.entries(run, Seq(0), 10).await?;
-    let expected = View {
-        row: Some(expected),
-        entries,
-        snapshot: None,
-        inbox: items,
-        questions: vec![question],
-    };
+    let expected = View { row: Some(expected), entries, snapshot: None, inbox: items, questions: vec![question] };
     same("a run of odd texts", &found, &expected)
 }
 
@@ -169,9 +106,7 @@ pub(super) async fn large_bodies_come_back_exactly(subject: Arc<dyn Subject>) ->
     let store = subject.open().await?;
     let mut pen = create(&store, &row(1)).await?;
     // Neither constant nor compressible, and with every byte in it.
-    let bytes: Vec<u8> = (0..LARGE as u64 / 32)
-        .flat_map(|n| Digest::sha256(&[&n.to_be_bytes()]).0)
-        .collect();
+    let bytes: Vec<u8> = (0..LARGE as u64 / 32).flat_map(|n| Digest::sha256(&[&n.to_be_bytes()]).0).collect();
     let entry = pen.write("{}", &bytes);
     append(&store, &mut pen, entry).await?;
     let record = format!("\"{}\"", "x\u{fc}".repeat(LARGE / 3));
@@ -181,32 +116,18 @@ pub(super) async fn large_bodies_come_back_exactly(subject: Arc<dyn Subject>) ->
     append(&store, &mut pen, small).await?;
 
     let digest = Digest::sha256(&[&bytes]);
-    let snapshot = Snapshot {
-        run: run_id(1),
-        seq: Seq(2),
-        body: bytes.clone(),
-    };
-    let signal = InboxBody::Signal {
-        name: "large".to_owned(),
-        body: "\0".repeat(LARGE),
-    };
+    let snapshot = Snapshot { run: run_id(1), seq: Seq(2), body: bytes.clone() };
+    let signal = InboxBody::Signal { name: "large".to_owned(), body: "\0".repeat(LARGE) };
     let mut item = item(run_id(1), "large", signal);
     store
         .commit(writes([
-            Write::PutBlob {
-                digest,
-                bytes: Arc::from(&bytes[..]),
-            },
+            Write::PutBlob { digest, bytes: Arc::from(&bytes[..]) },
             Write::PutSnapshot(snapshot.clone()),
             Write::AddInbox(item.clone()),
         ]))
         .await?;
     same("a large blob", &store.blob(digest).await?, &Some(bytes))?;
-    same(
-        "a large snapshot",
-        &store.snapshot(run_id(1)).await?,
-        &Some(snapshot),
-    )?;
+    same("a large snapshot", &store.snapshot(run_id(1)).await?, &Some(snapshot))?;
     let inbox = store.inbox(run_id(1), 10).await?;
     item.id = inbox.first().map_or(0, |item| item.id);
     same("a large inbox item", &inbox, &vec![item])?;
@@ -215,19 +136,10 @@ pub(super) async fn large_bodies_come_back_exactly(subject: Arc<dyn Subject>) ->
 
 pub(super) async fn numbers_come_back_at_their_limits(subject: Arc<dyn Subject>) -> Outcome {
     let store = subject.open().await?;
-    let limits = [
-        (1, u64::MAX, i64::MAX),
-        (2, 1 << 63, i64::MIN),
-        (3, (1 << 63) - 1, -1),
-        (4, 0, 0),
-    ];
+    let limits = [(1, u64::MAX, i64::MAX), (2, 1 << 63, i64::MIN), (3, (1 << 63) - 1, -1), (4, 0, 0)];
     for (n, number, time) in limits {
         let mut expected = RunRow {
-            run: if n == 1 {
-                RunId([0xff; 16])
-            } else {
-                RunId([n as u8 - 2; 16])
-            },
+            run: if n == 1 { RunId([0xff; 16]) } else { RunId([n as u8 - 2; 16]) },
             status: RunStatus::Suspended,
             epoch: Epoch(number),
             worker: Some(WorkerId(number)),
@@ -242,18 +154,10 @@ pub(super) async fn numbers_come_back_at_their_limits(subject: Arc<dyn Subject>)
         expected.hash = loopd_kernel::chain::genesis(expected.run);
         let pen = create(&store, &expected).await?;
         (expected.head, expected.hash) = (pen.head, pen.hash);
-        same(
-            "a row at the limits",
-            &store.run(expected.run).await?,
-            &Some(expected.clone()),
-        )?;
+        same("a row at the limits", &store.run(expected.run).await?, &Some(expected.clone()))?;
         expected.worker = None;
         store.commit(writes([update(&expected)])).await?;
-        same(
-            "the same after an update",
-            &store.run(expected.run).await?,
-            &Some(expected),
-        )?;
+        same("the same after an update", &store.run(expected.run).await?, &Some(expected))?;
     }
     Ok(Verdict::Passed)
 }

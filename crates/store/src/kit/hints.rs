@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
 /// Long enough for a busy machine. A hint may be lost, but not on a quiet store with a listener that waits.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(5);
 
 /// Waits until one of these hints comes.
 async fn hear(hints: &mut Hints, wanted: &[Hint]) -> Result<(), Finding> {
@@ -24,9 +24,7 @@ async fn hear(hints: &mut Hints, wanted: &[Hint]) -> Result<(), Finding> {
             }
         }
     });
-    heard
-        .await
-        .map_err(|_| Finding::new(format!("no hint of {wanted:?}")))?
+    heard.await.map_err(|_| Finding::new(format!("no hint of {wanted:?}")))?
 }
 
 pub(super) async fn listeners_hear_what_was_committed(subject: Arc<dyn Subject>) -> Outcome {
@@ -36,17 +34,13 @@ pub(super) async fn listeners_hear_what_was_committed(subject: Arc<dyn Subject>)
     for hints in [&mut first, &mut second] {
         hear(hints, &[Hint::Run(run_id(1))]).await?;
     }
-    store
-        .commit(writes([Write::AddInbox(signal(run_id(1), "key"))]))
-        .await?;
+    store.commit(writes([Write::AddInbox(signal(run_id(1), "key"))])).await?;
     hear(&mut first, &[Hint::Inbox(run_id(1))]).await?;
     store.commit(pen.step(1)).await?;
     hear(&mut first, &[Hint::Run(run_id(1))]).await?;
     if subject.features().clients {
         let client = subject.client().await?;
-        client
-            .commit(writes([Write::AddInbox(signal(run_id(1), "from a client"))]))
-            .await?;
+        client.commit(writes([Write::AddInbox(signal(run_id(1), "from a client"))])).await?;
         hear(&mut first, &[Hint::Foreign, Hint::Inbox(run_id(1))]).await?;
     }
     Ok(Verdict::Passed)
@@ -64,9 +58,7 @@ pub(super) async fn a_slow_listener_holds_up_nobody(subject: Arc<dyn Subject>) -
         let store = Arc::clone(&store);
         commits.spawn(async move {
             for key in keys {
-                store
-                    .commit(writes([Write::AddInbox(signal(run_id(1), &key.to_string()))]))
-                    .await?;
+                store.commit(writes([Write::AddInbox(signal(run_id(1), &key.to_string()))])).await?;
             }
             Ok::<_, Finding>(())
         });

@@ -59,11 +59,7 @@ pub(super) async fn appenders_do_not_disturb_each_other(subject: Arc<dyn Subject
         ends_at(&store, &pen).await?;
         same("the row", &store.run(pen.run).await?, &Some(expected))?;
     }
-    same(
-        "how many runs there are",
-        &all_runs(&store, 5).await?.len(),
-        &(RUNS as usize),
-    )?;
+    same("how many runs there are", &all_runs(&store, 5).await?.len(), &(RUNS as usize))?;
     Ok(Verdict::Passed)
 }
 
@@ -74,33 +70,16 @@ pub(super) async fn one_of_many_wins_each_seq(subject: Arc<dyn Subject>) -> Outc
         let racers = (0..8).map(|racer| {
             let (mut own, store) = (pen, Arc::clone(&store));
             let entry = own.write(&format!(r#"{{"racer":{racer}}}"#), b"");
-            let write = Write::Append {
-                run: run_id(1),
-                entries: vec![entry],
-            };
-            let batch = Batch {
-                expect: vec![pen.expect()],
-                writes: vec![write],
-            };
+            let write = Write::Append { run: run_id(1), entries: vec![entry] };
+            let batch = Batch { expect: vec![pen.expect()], writes: vec![write] };
             async move { (store.commit(batch).await.map(|_| ()), own) }
         });
         let results = together(racers).await?;
-        let winners: Vec<_> = results
-            .iter()
-            .filter(|(result, _)| result.is_ok())
-            .map(|(_, own)| *own)
-            .collect();
+        let winners: Vec<_> = results.iter().filter(|(result, _)| result.is_ok()).map(|(_, own)| *own).collect();
         let [winner] = winners[..] else {
-            return Err(Finding::new(format!(
-                "round {round}: {} of 8 racers won",
-                winners.len()
-            )));
+            return Err(Finding::new(format!("round {round}: {} of 8 racers won", winners.len())));
         };
-        let behind = Expectation::Head {
-            run: run_id(1),
-            expected: Seq(round),
-            found: Seq(round + 1),
-        };
+        let behind = Expectation::Head { run: run_id(1), expected: Seq(round), found: Seq(round + 1) };
         let lost = Err(StoreError::Conflict(behind));
         for (result, _) in results.iter().filter(|(result, _)| result.is_err()) {
             same("what a loser hears", result, &lost)?;
@@ -115,31 +94,17 @@ pub(super) async fn one_of_many_wins_an_admission_key(subject: Arc<dyn Subject>)
     let store = subject.open().await?;
     for round in 0..10_u64 {
         let racers = (1..=8).map(|racer| {
-            let row = RunRow {
-                admission: Some(format!("order-{round}")),
-                ..row(round * 10 + racer)
-            };
+            let row = RunRow { admission: Some(format!("order-{round}")), ..row(round * 10 + racer) };
             let store = Arc::clone(&store);
             async move { (row.run, store.commit(creation(&row).0).await.map(|_| ())) }
         });
         let results = together(racers).await?;
-        let winners: Vec<_> = results
-            .iter()
-            .filter(|(_, result)| result.is_ok())
-            .map(|(run, _)| *run)
-            .collect();
+        let winners: Vec<_> = results.iter().filter(|(_, result)| result.is_ok()).map(|(run, _)| *run).collect();
         let [winner] = winners[..] else {
-            return Err(Finding::new(format!(
-                "round {round}: {} of 8 racers won",
-                winners.len()
-            )));
+            return Err(Finding::new(format!("round {round}: {} of 8 racers won", winners.len())));
         };
         for (run, result) in results.into_iter().filter(|(run, _)| *run != winner) {
-            same(
-                "what a loser hears",
-                &result,
-                &Err(StoreError::Conflict(Expectation::Admission(winner))),
-            )?;
+            same("what a loser hears", &result, &Err(StoreError::Conflict(Expectation::Admission(winner))))?;
             same("the run of a loser", &store.run(run).await?, &None)?;
         }
     }
@@ -153,9 +118,7 @@ pub(super) async fn a_group_isolates_its_members(subject: Arc<dyn Subject>) -> O
     let mut pens = Vec::new();
     for n in 1..=RUNS {
         pens.push(create(&store, &row(n)).await?);
-        store
-            .commit(writes([Write::AddInbox(signal(run_id(n), "known"))]))
-            .await?;
+        store.commit(writes([Write::AddInbox(signal(run_id(n), "known"))])).await?;
     }
     for round in 0..20_u64 {
         let mut batches = Vec::new();
@@ -164,13 +127,8 @@ pub(super) async fn a_group_isolates_its_members(subject: Arc<dyn Subject>) -> O
             let good = n % 3 != round % 3;
             let mut own = *pen;
             let mut batch = own.step(2);
-            batch.writes.push(Write::PutBlob {
-                digest,
-                bytes: Arc::from(&digest.0[..]),
-            });
-            batch
-                .writes
-                .push(Write::AddInbox(signal(run_id(n), &format!("round {round}"))));
+            batch.writes.push(Write::PutBlob { digest, bytes: Arc::from(&digest.0[..]) });
+            batch.writes.push(Write::AddInbox(signal(run_id(n), &format!("round {round}"))));
             if good {
                 *pen = own;
             } else {
@@ -186,22 +144,10 @@ pub(super) async fn a_group_isolates_its_members(subject: Arc<dyn Subject>) -> O
         let results = together(sent).await?;
         for ((run, digest, good, _), result) in batches.iter().zip(results) {
             let known = StoreError::Conflict(Expectation::InboxKey("known".to_owned()));
-            same(
-                &format!("{run} in round {round}"),
-                &result,
-                &if *good { Ok(()) } else { Err(known) },
-            )?;
-            same(
-                "its blob",
-                &store.blob(*digest).await?,
-                &good.then(|| digest.0.to_vec()),
-            )?;
+            same(&format!("{run} in round {round}"), &result, &if *good { Ok(()) } else { Err(known) })?;
+            same("its blob", &store.blob(*digest).await?, &good.then(|| digest.0.to_vec()))?;
             let key = format!("round {round}");
-            let added = store
-                .inbox(*run, usize::MAX)
-                .await?
-                .iter()
-                .any(|item| item.key == key);
+            let added = store.inbox(*run, usize::MAX).await?.iter().any(|item| item.key == key);
             same("whether its inbox item is there", &added, good)?;
         }
         for pen in &pens {
@@ -216,10 +162,7 @@ pub(super) async fn readers_see_whole_prefixes(subject: Arc<dyn Subject>) -> Out
     const STEPS: usize = 60;
     let store = subject.open().await?;
     let mut pens = [create(&store, &row(1)).await?, create(&store, &row(2)).await?];
-    let ends: Vec<_> = pens
-        .iter()
-        .map(|pen| Seq(pen.head.0 + 3 * STEPS as u64))
-        .collect();
+    let ends: Vec<_> = pens.iter().map(|pen| Seq(pen.head.0 + 3 * STEPS as u64)).collect();
     let mut tasks = JoinSet::new();
     for pen in &mut pens {
         let (mut pen, store) = (*pen, Arc::clone(&store));
@@ -248,20 +191,12 @@ async fn watch(store: &Handle, run: RunId, end: Seq) -> Result<(), Finding> {
         let head = store.run(run).await?.map_or(Seq(0), |row| row.head);
         let entries = store.entries(run, Seq(0), usize::MAX).await?;
         let seqs: Vec<_> = entries.iter().map(|entry| entry.seq.0).collect();
-        ensure(seqs.len() as u64 >= head.0, || {
-            format!("the row says {head}, but there are {} entries", seqs.len())
-        })?;
-        ensure(seqs.iter().copied().eq(1..=seqs.len() as u64), || {
-            format!("the entries are not in order: {seqs:?}")
-        })?;
-        ensure(seqs.len() % 3 == 1, || {
-            format!("{} entries: a batch of three was seen in part", seqs.len())
-        })?;
+        ensure(seqs.len() as u64 >= head.0, || format!("the row says {head}, but there are {} entries", seqs.len()))?;
+        ensure(seqs.iter().copied().eq(1..=seqs.len() as u64), || format!("the entries are not in order: {seqs:?}"))?;
+        ensure(seqs.len() % 3 == 1, || format!("{} entries: a batch of three was seen in part", seqs.len()))?;
         let inbox = store.inbox(run, usize::MAX).await?;
         let keys: Vec<_> = inbox.iter().map(|item| &item.key).collect();
-        ensure(keys.is_sorted(), || {
-            format!("the inbox is not in the order of commits: {keys:?}")
-        })?;
+        ensure(keys.is_sorted(), || format!("the inbox is not in the order of commits: {keys:?}"))?;
         if head == end {
             return same("the journal", &verify(store, run).await?, &Ok(end));
         }
@@ -276,28 +211,15 @@ pub(super) async fn two_claimers_never_get_the_same_run(subject: Arc<dyn Subject
         store.heartbeat(*worker, TimeMs(60_000)).await?;
     }
     for n in 1..=40 {
-        create(
-            &store,
-            &RunRow {
-                status: RunStatus::Suspended,
-                worker: None,
-                wake_at: Some(TimeMs(1)),
-                ..row(n)
-            },
-        )
-        .await?;
+        create(&store, &RunRow { status: RunStatus::Suspended, worker: None, wake_at: Some(TimeMs(1)), ..row(n) })
+            .await?;
     }
     let racers = claimers.into_iter().map(|worker| {
         let store = Arc::clone(&store);
         async move {
             let mut own = Vec::new();
             loop {
-                let claimed = store
-                    .claim(Claim {
-                        limit: 3,
-                        ..claim(worker, 5_000)
-                    })
-                    .await?;
+                let claimed = store.claim(Claim { limit: 3, ..claim(worker, 5_000) }).await?;
                 if claimed.is_empty() {
                     return Ok::<_, StoreError>(own);
                 }
@@ -310,35 +232,17 @@ pub(super) async fn two_claimers_never_get_the_same_run(subject: Arc<dyn Subject
         given.extend(own?);
     }
     let different: BTreeSet<_> = given.iter().map(|(run, _)| *run).collect();
-    same(
-        "runs given, and different ones among them",
-        &(given.len(), different.len()),
-        &(40, 40),
-    )?;
+    same("runs given, and different ones among them", &(given.len(), different.len()), &(40, 40))?;
     for (run, worker) in given {
         let row = store.run(run).await?;
-        same(
-            "who has it",
-            &row.as_ref().and_then(|row| row.worker),
-            &Some(worker),
-        )?;
+        same("who has it", &row.as_ref().and_then(|row| row.worker), &Some(worker))?;
         same("its epoch", &row.map(|row| row.epoch.0), &Some(2))?;
     }
 
     // One Run that everybody wants, and a lease that has lapsed.
-    create(
-        &store,
-        &RunRow {
-            worker: Some(OTHER),
-            ..row(99)
-        },
-    )
-    .await?;
+    create(&store, &RunRow { worker: Some(OTHER), ..row(99) }).await?;
     let racers = (1..=6).map(|worker| {
-        let only = Claim {
-            only: Some(run_id(99)),
-            ..claim(WorkerId(worker), 5_000)
-        };
+        let only = Claim { only: Some(run_id(99)), ..claim(WorkerId(worker), 5_000) };
         let store = Arc::clone(&store);
         async move { store.claim(only).await.map(|claimed| claimed.len()) }
     });
@@ -358,10 +262,7 @@ pub(super) async fn pages_hold_while_runs_are_added(subject: Arc<dyn Subject>) -
         pens.push(create(&store, &row(n)).await?);
         expected.insert(0, run_id(n));
     }
-    let mut filter = RunFilter {
-        limit: 3,
-        ..RunFilter::default()
-    };
+    let mut filter = RunFilter { limit: 3, ..RunFilter::default() };
     let mut found = Vec::new();
     let mut next = 100;
     loop {
@@ -373,11 +274,7 @@ pub(super) async fn pages_hold_while_runs_are_added(subject: Arc<dyn Subject>) -
         let Some(cursor) = page.next else { break };
         if let Some(pen) = pens.iter_mut().find(|pen| pen.run == cursor) {
             let mut batch = pen.step(1);
-            batch.writes.push(update(&RunRow {
-                run: cursor,
-                status: RunStatus::Suspended,
-                ..row(1)
-            }));
+            batch.writes.push(update(&RunRow { run: cursor, status: RunStatus::Suspended, ..row(1) }));
             store.commit(batch).await?;
         }
         filter.before = Some(cursor);
@@ -397,14 +294,8 @@ pub(super) async fn pages_hold_while_runs_are_added(subject: Arc<dyn Subject>) -
         let done = adding.is_finished();
         let all = all_runs(&store, 4).await?;
         let different: BTreeSet<_> = all.iter().collect();
-        same(
-            "runs listed, and different ones among them",
-            &all.len(),
-            &different.len(),
-        )?;
-        ensure(all.ends_with(&expected), || {
-            format!("the oldest runs are missing or out of order: {all:?}")
-        })?;
+        same("runs listed, and different ones among them", &all.len(), &different.len())?;
+        ensure(all.ends_with(&expected), || format!("the oldest runs are missing or out of order: {all:?}"))?;
         if done {
             break;
         }

@@ -58,12 +58,7 @@ pub(super) struct Pen {
 impl Pen {
     /// After what the row says.
     pub(super) fn of(row: &RunRow) -> Self {
-        Self {
-            run: row.run,
-            head: row.head,
-            hash: row.hash,
-            epoch: row.epoch,
-        }
+        Self { run: row.run, head: row.head, hash: row.hash, epoch: row.epoch }
     }
 
     /// The next Entry.
@@ -87,39 +82,24 @@ impl Pen {
 
     /// The next `count` Entries.
     pub(super) fn some(&mut self, count: usize) -> Vec<Entry> {
-        (0..count)
-            .map(|at| self.write(&format!(r#"{{"at":{at}}}"#), b"payload"))
-            .collect()
+        (0..count).map(|at| self.write(&format!(r#"{{"at":{at}}}"#), b"payload")).collect()
     }
 
     /// What a Batch expects of the Run as it stands now.
     pub(super) fn expect(&self) -> Expect {
-        Expect::RunAt {
-            run: self.run,
-            seq: self.head,
-            epoch: self.epoch,
-        }
+        Expect::RunAt { run: self.run, seq: self.head, epoch: self.epoch }
     }
 
     /// A Batch that appends `count` Entries where the pen stands, and moves the pen.
     pub(super) fn step(&mut self, count: usize) -> Batch {
         let expect = vec![self.expect()];
-        Batch {
-            expect,
-            writes: vec![Write::Append {
-                run: self.run,
-                entries: self.some(count),
-            }],
-        }
+        Batch { expect, writes: vec![Write::Append { run: self.run, entries: self.some(count) }] }
     }
 }
 
 /// A Batch of these writes alone.
 pub(super) fn writes(writes: impl IntoIterator<Item = Write>) -> Batch {
-    Batch {
-        expect: Vec::new(),
-        writes: writes.into_iter().collect(),
-    }
+    Batch { expect: Vec::new(), writes: writes.into_iter().collect() }
 }
 
 /// Creates the Run of this row and its first Entry.
@@ -129,13 +109,7 @@ pub(super) fn creation(row: &RunRow) -> (Batch, Pen) {
     let create = Write::CreateRun(Box::new(row.clone()));
     let batch = Batch {
         expect: vec![Expect::RunAbsent(row.run)],
-        writes: vec![
-            create,
-            Write::Append {
-                run: row.run,
-                entries,
-            },
-        ],
+        writes: vec![create, Write::Append { run: row.run, entries }],
     };
     (batch, pen)
 }
@@ -164,66 +138,29 @@ pub(super) fn update(row: &RunRow) -> Write {
 
 /// An inbox item.
 pub(super) fn item(run: RunId, key: &str, body: InboxBody) -> InboxItem {
-    InboxItem {
-        id: 0,
-        run,
-        key: key.to_owned(),
-        at: TimeMs(5_000),
-        body,
-    }
+    InboxItem { id: 0, run, key: key.to_owned(), at: TimeMs(5_000), body }
 }
 
 /// A signal, which waits while a Run is parked.
 pub(super) fn signal(run: RunId, key: &str) -> InboxItem {
-    item(
-        run,
-        key,
-        InboxBody::Signal {
-            name: "more".to_owned(),
-            body: format!("body of {key}"),
-        },
-    )
+    item(run, key, InboxBody::Signal { name: "more".to_owned(), body: format!("body of {key}") })
 }
 
 /// A wish to cancel, which moves a parked Run.
 pub(super) fn cancel(run: RunId, key: &str) -> InboxItem {
-    item(
-        run,
-        key,
-        InboxBody::Cancel {
-            actor: "ann".to_owned(),
-            reason: "enough".to_owned(),
-        },
-    )
+    item(run, key, InboxBody::Cancel { actor: "ann".to_owned(), reason: "enough".to_owned() })
 }
 
 /// A Question.
 pub(super) fn question(run: RunId, id: u64, asked_at: i64) -> QuestionRow {
-    let ask = Ask::Confirm {
-        prompt: format!("question {id}?"),
-        expires_in_ms: Some(60_000),
-    };
+    let ask = Ask::Confirm { prompt: format!("question {id}?"), expires_in_ms: Some(60_000) };
     let expires_at = Some(TimeMs(asked_at + 60_000));
-    QuestionRow {
-        run,
-        question: OpenQuestion {
-            id: QuestionId(id),
-            ask,
-            asked_at: TimeMs(asked_at),
-            expires_at,
-        },
-    }
+    QuestionRow { run, question: OpenQuestion { id: QuestionId(id), ask, asked_at: TimeMs(asked_at), expires_at } }
 }
 
 /// A claim of anything that is due.
 pub(super) fn claim(worker: WorkerId, now: i64) -> Claim {
-    Claim {
-        worker,
-        now: TimeMs(now),
-        loops: Vec::new(),
-        limit: 1_000,
-        only: None,
-    }
+    Claim { worker, now: TimeMs(now), loops: Vec::new(), limit: 1_000, only: None }
 }
 
 /// Everything that a store shows of a Run.
@@ -269,19 +206,12 @@ pub(super) async fn verify(store: &Handle, run: RunId) -> Result<Result<Seq, Cha
 
 /// Verifies that the Journal ends, whole, where the pen stands.
 pub(super) async fn ends_at(store: &Handle, pen: &Pen) -> Result<(), Finding> {
-    same(
-        "the verified head of the journal",
-        &verify(store, pen.run).await?,
-        &Ok(pen.head),
-    )
+    same("the verified head of the journal", &verify(store, pen.run).await?, &Ok(pen.head))
 }
 
 /// All Runs, by pages of `limit`.
 pub(super) async fn all_runs(store: &Handle, limit: usize) -> Result<Vec<RunId>, Finding> {
-    let mut filter = RunFilter {
-        limit,
-        ..RunFilter::default()
-    };
+    let mut filter = RunFilter { limit, ..RunFilter::default() };
     let mut all = Vec::new();
     loop {
         let page = store.runs(filter.clone()).await?;

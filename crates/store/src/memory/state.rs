@@ -65,11 +65,7 @@ impl State {
                     return Err(StoreError::Fenced(epoch));
                 }
                 if row.head != seq {
-                    return conflict(Expectation::Head {
-                        run,
-                        expected: seq,
-                        found: row.head,
-                    });
+                    return conflict(Expectation::Head { run, expected: seq, found: row.head });
                 }
                 Ok(())
             }
@@ -79,15 +75,11 @@ impl State {
     }
 
     fn known(&self, run: RunId) -> Result<&Run, StoreError> {
-        self.runs
-            .get(&run)
-            .ok_or(StoreError::Conflict(Expectation::Run(run)))
+        self.runs.get(&run).ok_or(StoreError::Conflict(Expectation::Run(run)))
     }
 
     fn known_mut(&mut self, run: RunId) -> Result<&mut Run, StoreError> {
-        self.runs
-            .get_mut(&run)
-            .ok_or(StoreError::Conflict(Expectation::Run(run)))
+        self.runs.get_mut(&run).ok_or(StoreError::Conflict(Expectation::Run(run)))
     }
 
     fn write(&mut self, write: &Write) -> Written {
@@ -121,9 +113,7 @@ impl State {
             Write::OpenQuestion(row) => {
                 let id = row.question.id;
                 let before = self.known_mut(row.run)?.questions.insert(id, (**row).clone());
-                Ok(on_run(row.run, move |run| {
-                    restore(&mut run.questions, id, before)
-                }))
+                Ok(on_run(row.run, move |run| restore(&mut run.questions, id, before)))
             }
             Write::EndQuestion { run, question } => {
                 let id = *question;
@@ -236,15 +226,11 @@ impl State {
 
     pub(super) fn claim(&mut self, claim: &Claim) -> Vec<Claimed> {
         let due = self.runs.values().filter(|run| self.due(run, claim));
-        let mut due: Vec<_> = due
-            .map(|run| (run.row.updated_at, run.number, run.row.run))
-            .collect();
+        let mut due: Vec<_> = due.map(|run| (run.row.updated_at, run.number, run.row.run)).collect();
         // Whoever waits longest goes first, so that a small limit starves nobody.
         due.sort_unstable();
         due.truncate(claim.limit);
-        due.into_iter()
-            .filter_map(|(.., run)| self.take(run, claim.worker))
-            .collect()
+        due.into_iter().filter_map(|(.., run)| self.take(run, claim.worker)).collect()
     }
 
     fn due(&self, run: &Run, claim: &Claim) -> bool {
@@ -254,9 +240,7 @@ impl State {
             return false;
         }
         if let Some(only) = claim.only {
-            let elsewhere = row
-                .worker
-                .is_some_and(|worker| worker != claim.worker && alive(&worker));
+            let elsewhere = row.worker.is_some_and(|worker| worker != claim.worker && alive(&worker));
             return row.run == only && row.status != RunStatus::Ended && !elsewhere;
         }
         if row.worker.as_ref().is_some_and(alive) {
@@ -278,10 +262,7 @@ impl State {
         if row.status != RunStatus::Parked {
             row.status = RunStatus::Running;
         }
-        Some(Claimed {
-            row: row.clone(),
-            crashed,
-        })
+        Some(Claimed { row: row.clone(), crashed })
     }
 }
 
@@ -298,23 +279,14 @@ impl State {
         };
         let shown = |row: &RunRow| {
             (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
+                && filter.loop_name.as_ref().is_none_or(|name| *name == row.loop_name)
                 && filter
-                    .loop_name
+                    .admission
                     .as_ref()
-                    .is_none_or(|name| *name == row.loop_name)
-                && filter.admission.as_ref().is_none_or(|(tenant, key)| {
-                    *tenant == row.tenant && row.admission.as_deref() == Some(key.as_str())
-                })
+                    .is_none_or(|(tenant, key)| *tenant == row.tenant && row.admission.as_deref() == Some(key.as_str()))
         };
-        let newest_first = self
-            .created
-            .range(..end)
-            .rev()
-            .filter_map(|(_, run)| self.run(*run));
-        let rows = newest_first
-            .filter(shown)
-            .take(filter.limit.saturating_add(1))
-            .collect();
+        let newest_first = self.created.range(..end).rev().filter_map(|(_, run)| self.run(*run));
+        let rows = newest_first.filter(shown).take(filter.limit.saturating_add(1)).collect();
         Page::of_rows(rows, filter.limit)
     }
 
@@ -338,13 +310,8 @@ impl State {
     }
 
     pub(super) fn questions(&self, run: Option<RunId>, limit: usize) -> Vec<QuestionRow> {
-        let wanted = self
-            .runs
-            .iter()
-            .filter(|(id, _)| run.is_none_or(|run| run == **id));
-        let mut rows: Vec<_> = wanted
-            .flat_map(|(_, run)| run.questions.values().cloned())
-            .collect();
+        let wanted = self.runs.iter().filter(|(id, _)| run.is_none_or(|run| run == **id));
+        let mut rows: Vec<_> = wanted.flat_map(|(_, run)| run.questions.values().cloned()).collect();
         rows.sort_by_key(|row| (row.question.asked_at, row.run, row.question.id));
         rows.truncate(limit);
         rows
@@ -356,11 +323,6 @@ impl State {
 
     pub(super) fn next_wake(&self) -> Option<TimeMs> {
         let waits = |row: &RunRow| row.worker.is_none() && row.status == RunStatus::Suspended;
-        self.runs
-            .values()
-            .map(|run| &run.row)
-            .filter(|row| waits(row))
-            .filter_map(|row| row.wake_at)
-            .min()
+        self.runs.values().map(|run| &run.row).filter(|row| waits(row)).filter_map(|row| row.wake_at).min()
     }
 }

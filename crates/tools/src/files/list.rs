@@ -76,9 +76,7 @@ pub enum EntryKind {
 pub(super) fn run(root: &Root, args: Args, stop: &Stop) -> Result<Listing, ToolError> {
     let path = Below::parse(&args.path)?;
     if args.depth == 0 || args.depth > MAX_DEPTH {
-        return Err(ToolError::invalid_args(format!(
-            "depth: expected 1 to {MAX_DEPTH}"
-        )));
+        return Err(ToolError::invalid_args(format!("depth: expected 1 to {MAX_DEPTH}")));
     }
     let (mut entries, mut more) = (Vec::new(), 0_u64);
     let visit = |visited: &Visited<'_>, _: &mut Skipped| {
@@ -89,27 +87,12 @@ pub(super) fn run(root: &Root, args: Args, stop: &Stop) -> Result<Listing, ToolE
         }
         Ok(())
     };
-    let mut walk = Walk {
-        stop,
-        depth: args.depth - 1,
-        hidden: true,
-        skipped: Skipped::default(),
-        visit,
-    };
+    let mut walk = Walk { stop, depth: args.depth - 1, hidden: true, skipped: Skipped::default(), visit };
     walk.run(root, &path)?;
     let skipped = walk.skipped;
-    let truncated = (more > 0).then(|| {
-        format!(
-            "{MAX_SHOWN} of {} entries are shown; list a folder of them",
-            MAX_SHOWN + more
-        )
-    });
-    Ok(Listing {
-        path: path.to_string(),
-        entries,
-        truncated,
-        skipped,
-    })
+    let truncated =
+        (more > 0).then(|| format!("{MAX_SHOWN} of {} entries are shown; list a folder of them", MAX_SHOWN + more));
+    Ok(Listing { path: path.to_string(), entries, truncated, skipped })
 }
 
 fn entry(visited: &Visited<'_>) -> Entry {
@@ -120,16 +103,8 @@ fn entry(visited: &Visited<'_>) -> Entry {
         _ => EntryKind::Special,
     };
     let bytes = match kind {
-        EntryKind::File => visited
-            .parent
-            .symlink_metadata(visited.name)
-            .ok()
-            .map(|found| found.len()),
+        EntryKind::File => visited.parent.symlink_metadata(visited.name).ok().map(|found| found.len()),
         EntryKind::Folder | EntryKind::Link | EntryKind::Special => None,
     };
-    Entry {
-        path: visited.path.to_string(),
-        kind,
-        bytes,
-    }
+    Entry { path: visited.path.to_string(), kind, bytes }
 }

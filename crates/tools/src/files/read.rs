@@ -94,18 +94,9 @@ pub(super) fn run(root: &Root, args: Args, stop: &Stop) -> Result<Content, ToolE
     }
     let file = root.file(&path)?;
     let total = file.metadata().map_err(|error| failed(&path, &error))?.len();
-    let mut reader = Reader {
-        file: BufReader::with_capacity(64 * 1024, file),
-        path: &path,
-        at: 0,
-        total,
-    };
+    let mut reader = Reader { file: BufReader::with_capacity(64 * 1024, file), path: &path, at: 0, total };
     match args.unit {
-        Unit::Lines => reader.lines(
-            args.offset.unwrap_or(1),
-            args.limit.unwrap_or(DEFAULT_LINES),
-            stop,
-        ),
+        Unit::Lines => reader.lines(args.offset.unwrap_or(1), args.limit.unwrap_or(DEFAULT_LINES), stop),
         Unit::Bytes => reader.bytes(args.offset.unwrap_or(0), args.limit.unwrap_or(MAX_TEXT)),
     }
 }
@@ -139,16 +130,9 @@ impl Reader<'_> {
         }
         let at_line_end = bytes.last().is_none_or(|byte| *byte == b'\n');
         let more = self.more()?;
-        let next = if at_line_end {
-            (first + lines, Unit::Lines)
-        } else {
-            (0, Unit::Bytes)
-        };
+        let next = if at_line_end { (first + lines, Unit::Lines) } else { (0, Unit::Bytes) };
         let content = self.content(from, bytes, more, next)?;
-        Ok(Content {
-            first_line: Some(first),
-            ..content
-        })
+        Ok(Content { first_line: Some(first), ..content })
     }
 
     fn bytes(&mut self, from: u64, limit: u64) -> Result<Content, ToolError> {
@@ -156,9 +140,7 @@ impl Reader<'_> {
             let message = format!("{} has {} bytes", self.path, self.total);
             return Err(ToolError::did_not_happen("file.past_end", message));
         }
-        self.file
-            .seek(SeekFrom::Start(from))
-            .map_err(|error| failed(self.path, &error))?;
+        self.file.seek(SeekFrom::Start(from)).map_err(|error| failed(self.path, &error))?;
         let mut bytes = Vec::new();
         let read = (&mut self.file).take(limit.min(MAX_TEXT)).read_to_end(&mut bytes);
         read.map_err(|error| failed(self.path, &error))?;
@@ -168,11 +150,7 @@ impl Reader<'_> {
 
     /// Whether the file goes on.
     fn more(&mut self) -> Result<bool, ToolError> {
-        Ok(!self
-            .file
-            .fill_buf()
-            .map_err(|error| failed(self.path, &error))?
-            .is_empty())
+        Ok(!self.file.fill_buf().map_err(|error| failed(self.path, &error))?.is_empty())
     }
 
     /// Skips `count` lines without keeping them; fewer when the file ends before.
@@ -202,13 +180,7 @@ impl Reader<'_> {
         Ok(skipped)
     }
 
-    fn content(
-        &self,
-        from: u64,
-        mut bytes: Vec<u8>,
-        more: bool,
-        next: (u64, Unit),
-    ) -> Result<Content, ToolError> {
+    fn content(&self, from: u64, mut bytes: Vec<u8>, more: bool, next: (u64, Unit)) -> Result<Content, ToolError> {
         let text = match text(&mut bytes, more) {
             Ok(text) => text,
             Err((at, what)) => {
@@ -218,16 +190,8 @@ impl Reader<'_> {
         };
         let end = from + text.len() as u64;
         let total = self.total.max(end);
-        let (next_offset, next_unit) = if next.1 == Unit::Bytes {
-            (end, Unit::Bytes)
-        } else {
-            next
-        };
-        let truncated = more.then_some(Cut {
-            left_bytes: total - end,
-            next_offset,
-            next_unit,
-        });
+        let (next_offset, next_unit) = if next.1 == Unit::Bytes { (end, Unit::Bytes) } else { next };
+        let truncated = more.then_some(Cut { left_bytes: total - end, next_offset, next_unit });
         let bytes = text.len() as u64;
         Ok(Content {
             path: self.path.to_string(),

@@ -65,14 +65,8 @@ impl Root {
             Err(source) => Err(match source.kind() {
                 ErrorKind::NotFound => RootError::NotFound { root: named() },
                 ErrorKind::NotADirectory => RootError::NotAFolder { root: named() },
-                ErrorKind::PermissionDenied => RootError::Denied {
-                    root: named(),
-                    source,
-                },
-                _ => RootError::Io {
-                    root: named(),
-                    source,
-                },
+                ErrorKind::PermissionDenied => RootError::Denied { root: named(), source },
+                _ => RootError::Io { root: named(), source },
             }),
         }
     }
@@ -106,17 +100,12 @@ impl Root {
 /// Opens the regular file `name` of `dir`.
 pub(super) fn open_file(dir: &Dir, name: &str, path: &Below) -> Result<File, ToolError> {
     // Asked before opening, because opening a device may already do something.
-    let kind = dir
-        .symlink_metadata(name)
-        .map_err(|error| failed(path, &error))?
-        .file_type();
+    let kind = dir.symlink_metadata(name).map_err(|error| failed(path, &error))?.file_type();
     regular(kind, path)?;
     let mut options = OpenOptions::new();
     // Non-blocking: a pipe put here meanwhile must not hold the thread.
     options.read(true).follow(FollowSymlinks::No).nonblock(true);
-    let file = dir
-        .open_with(name, &options)
-        .map_err(|error| failed(path, &error))?;
+    let file = dir.open_with(name, &options).map_err(|error| failed(path, &error))?;
     // Asked again of what was opened: only this answer cannot be outrun.
     let kind = file.metadata().map_err(|error| failed(path, &error))?.file_type();
     regular(kind, path)?;
@@ -131,10 +120,7 @@ fn regular(kind: FileType, path: &Below) -> Result<(), ToolError> {
     } else if kind.is_symlink() {
         Err(is_a_link(path))
     } else {
-        Err(error(
-            "file.special",
-            format!("{path} is a pipe, a device or a socket, which is not read"),
-        ))
+        Err(error("file.special", format!("{path} is a pipe, a device or a socket, which is not read")))
     }
 }
 
@@ -143,11 +129,8 @@ fn why_no_folder(dir: &Dir, name: &str, path: &Below, source: &io::Error) -> Too
     match dir.symlink_metadata(name) {
         Ok(found) if found.file_type().is_symlink() => is_a_link(path),
         Ok(found) if !found.file_type().is_dir() => {
-            let what = if path.0.last().is_some_and(|last| last == name) {
-                String::new()
-            } else {
-                format!("{name} in ")
-            };
+            let what =
+                if path.0.last().is_some_and(|last| last == name) { String::new() } else { format!("{name} in ") };
             error("file.not_a_folder", format!("{what}{path} is not a folder"))
         }
         Ok(_) => failed(path, source),
@@ -164,10 +147,7 @@ fn is_a_folder(path: &Below) -> ToolError {
 }
 
 fn is_a_link(path: &Below) -> ToolError {
-    error(
-        "file.link",
-        format!("{path} leads through a link, which is not followed"),
-    )
+    error("file.link", format!("{path} leads through a link, which is not followed"))
 }
 
 /// The error of the operating system as one that a model can act on.
@@ -217,10 +197,6 @@ impl Below {
 
 impl fmt::Display for Below {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            f.write_str(".")
-        } else {
-            f.write_str(&self.0.join("/"))
-        }
+        if self.0.is_empty() { f.write_str(".") } else { f.write_str(&self.0.join("/")) }
     }
 }

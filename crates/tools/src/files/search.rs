@@ -89,53 +89,27 @@ pub(super) fn run(root: &Root, args: Args, stop: &Stop) -> Result<Found, ToolErr
     let path = Below::parse(&args.path)?;
     let length = args.text.chars().count();
     if length == 0 || length > MAX_NEEDLE || args.text.contains('\n') {
-        return Err(ToolError::invalid_args(format!(
-            "text: expected 1 to {MAX_NEEDLE} characters of one line"
-        )));
+        return Err(ToolError::invalid_args(format!("text: expected 1 to {MAX_NEEDLE} characters of one line")));
     }
     if args.limit == 0 || args.limit > MAX_MATCHES {
-        return Err(ToolError::invalid_args(format!(
-            "limit: expected 1 to {MAX_MATCHES}"
-        )));
+        return Err(ToolError::invalid_args(format!("limit: expected 1 to {MAX_MATCHES}")));
     }
-    let mut search = Search {
-        needle: Needle::new(&args),
-        limit: args.limit,
-        stop,
-        matches: Vec::new(),
-        more: 0,
-        files: 0,
-        read: 0,
-    };
+    let mut search =
+        Search { needle: Needle::new(&args), limit: args.limit, stop, matches: Vec::new(), more: 0, files: 0, read: 0 };
     let skipped = match root.file(&path) {
         Ok(file) => search.one_file(file, &path)?,
         Err(error) if error.failure.code == "file.is_a_folder" => {
             let visit = |visited: &Visited<'_>, skipped: &mut Skipped| search.visit(visited, skipped);
-            let mut walk = Walk {
-                stop,
-                depth: MAX_DEPTH,
-                hidden: false,
-                skipped: Skipped::default(),
-                visit,
-            };
+            let mut walk = Walk { stop, depth: MAX_DEPTH, hidden: false, skipped: Skipped::default(), visit };
             walk.run(root, &path)?;
             walk.skipped
         }
         Err(error) => return Err(error),
     };
     let shown = search.matches.len() as u64;
-    let truncated = (search.more > 0).then(|| {
-        format!(
-            "{shown} of {} matches are shown; narrow the text or the path",
-            shown + search.more
-        )
-    });
-    Ok(Found {
-        matches: search.matches,
-        files: search.files,
-        truncated,
-        skipped,
-    })
+    let truncated = (search.more > 0)
+        .then(|| format!("{shown} of {} matches are shown; narrow the text or the path", shown + search.more));
+    Ok(Found { matches: search.matches, files: search.files, truncated, skipped })
 }
 
 struct Search<'a> {
@@ -155,11 +129,7 @@ enum Needle {
 
 impl Needle {
     fn new(args: &Args) -> Self {
-        if args.ignore_case {
-            Self::Folded(args.text.to_lowercase())
-        } else {
-            Self::Exact(args.text.clone())
-        }
+        if args.ignore_case { Self::Folded(args.text.to_lowercase()) } else { Self::Exact(args.text.clone()) }
     }
 
     /// Where in the line the text is: the character it begins with, as near as case folding lets know.
@@ -232,18 +202,9 @@ impl Search<'_> {
             self.more += 1;
             return;
         }
-        let skip = if line.chars().count() > MAX_LINE {
-            at.saturating_sub(MAX_LINE / 4)
-        } else {
-            0
-        };
+        let skip = if line.chars().count() > MAX_LINE { at.saturating_sub(MAX_LINE / 4) } else { 0 };
         let text: String = line.chars().skip(skip).take(MAX_LINE).collect();
         let cut = text.len() < line.len();
-        self.matches.push(Match {
-            path: path.to_string(),
-            line: number,
-            text,
-            cut,
-        });
+        self.matches.push(Match { path: path.to_string(), line: number, text, cut });
     }
 }

@@ -26,16 +26,10 @@ impl Stop {
     /// An error once nobody waits any more.
     pub(super) fn check(&self) -> Result<(), ToolError> {
         if self.cancel.is_cancelled() {
-            return Err(ToolError::did_not_happen(
-                "tool.cancelled",
-                "nobody waits for the result any more",
-            ));
+            return Err(ToolError::did_not_happen("tool.cancelled", "nobody waits for the result any more"));
         }
         if Instant::now() >= self.until {
-            return Err(ToolError::did_not_happen(
-                "tool.timeout",
-                "it took too long; ask for less at once",
-            ));
+            return Err(ToolError::did_not_happen("tool.timeout", "it took too long; ask for less at once"));
         }
         Ok(())
     }
@@ -53,19 +47,13 @@ pub(super) struct BlockingTool<A, R> {
 
 impl<A, R> BlockingTool<A, R> {
     pub(super) fn new(offer: ToolOffer, root: &Arc<Root>, work: Work<A, R>) -> Self {
-        Self {
-            offer,
-            root: Arc::clone(root),
-            work,
-        }
+        Self { offer, root: Arc::clone(root), work }
     }
 }
 
 impl<A, R> fmt::Debug for BlockingTool<A, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BlockingTool")
-            .field("offer", &self.offer.name)
-            .finish_non_exhaustive()
+        f.debug_struct("BlockingTool").field("offer", &self.offer.name).finish_non_exhaustive()
     }
 }
 
@@ -76,11 +64,7 @@ pub(super) fn offer<A: JsonSchema>(name: &str, description: &str) -> ToolOffer {
     for said in ["$schema", "title", "description"] {
         schema.remove(said);
     }
-    ToolOffer {
-        name: name.into(),
-        description: description.into(),
-        parameters: schema.as_value().to_string(),
-    }
+    ToolOffer { name: name.into(), description: description.into(), parameters: schema.as_value().to_string() }
 }
 
 fn parse<A: DeserializeOwned>(args: &str) -> Result<A, ToolError> {
@@ -103,26 +87,18 @@ where
     }
 
     fn terms(&self) -> ToolTerms {
-        ToolTerms {
-            class: EffectClass::Read,
-            timeout_ms: TIMEOUT_MS,
-        }
+        ToolTerms { class: EffectClass::Read, timeout_ms: TIMEOUT_MS }
     }
 
     async fn call(&self, args: &str, context: &CallContext) -> Result<String, ToolError> {
         let args: A = parse(args)?;
-        let stop = Stop {
-            until: Instant::now() + context.timeout,
-            cancel: context.cancel.clone(),
-        };
+        let stop = Stop { until: Instant::now() + context.timeout, cancel: context.cancel.clone() };
         let (root, work) = (Arc::clone(&self.root), self.work);
         let done = tokio::task::spawn_blocking(move || {
             let result = work(&root, args, &stop)?;
-            serde_json::to_string(&result)
-                .map_err(|error| ToolError::did_not_happen("tool.output", error.to_string()))
+            serde_json::to_string(&result).map_err(|error| ToolError::did_not_happen("tool.output", error.to_string()))
         });
         // The task is not aborted by anybody: what is left is a panic, which is a bug of ours and not of the Run.
-        done.await
-            .map_err(|error| ToolError::did_not_happen("tool.panicked", error.to_string()))?
+        done.await.map_err(|error| ToolError::did_not_happen("tool.panicked", error.to_string()))?
     }
 }

@@ -58,11 +58,7 @@ impl Skipped {
 }
 
 /// The entries of a folder by name, and how many more there are. Memory is bounded however many there are.
-pub(super) fn entries(
-    dir: &Dir,
-    path: &Below,
-    stop: &Stop,
-) -> Result<(BTreeMap<OsString, FileType>, u64), ToolError> {
+pub(super) fn entries(dir: &Dir, path: &Below, stop: &Stop) -> Result<(BTreeMap<OsString, FileType>, u64), ToolError> {
     let (mut found, mut more) = (BTreeMap::new(), 0);
     for entry in dir.entries().map_err(|error| failed(path, &error))? {
         stop.check()?;
@@ -118,15 +114,7 @@ impl<F: FnMut(&Visited<'_>, &mut Skipped) -> Result<(), ToolError>> Walk<'_, F> 
                 continue;
             }
             let path = path.join(name);
-            (self.visit)(
-                &Visited {
-                    parent: dir,
-                    name,
-                    path: path.clone(),
-                    kind,
-                },
-                &mut self.skipped,
-            )?;
+            (self.visit)(&Visited { parent: dir, name, path: path.clone(), kind }, &mut self.skipped)?;
             // What is hidden has to be asked for by name.
             if kind.is_dir() && !name.starts_with('.') {
                 match (depth, dir.open_dir_nofollow(name)) {

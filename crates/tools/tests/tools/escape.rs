@@ -62,10 +62,7 @@ async fn no_path_leads_outside() {
     ] {
         let args = format!(r#"{{"path":"{}"}}"#, path.replace("ROOT", &root));
         let answer = folder.ask(FileTool::Read, &args).await;
-        assert!(
-            !answer.contains("SECRET") && !answer.contains("root:"),
-            "{path}: {answer}"
-        );
+        assert!(!answer.contains("SECRET") && !answer.contains("root:"), "{path}: {answer}");
         writeln!(out, "{path}: {}", answer.replace(&root, "ROOT")).unwrap();
     }
     expect![[r#"
@@ -92,14 +89,10 @@ async fn no_path_leads_outside() {
         file:///etc/passwd: ! file.not_found: file:/etc/passwd does not exist
         a\u0000b: ! file.invalid_path: a path has at most 4096 bytes and no NUL
         ..\\secret: ! file.not_found: ..\secret does not exist
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
     let long = format!(r#"{{"path":"{}"}}"#, "a/".repeat(5000));
-    assert!(
-        folder
-            .ask(FileTool::Read, &long)
-            .await
-            .starts_with("! file.invalid_path")
-    );
+    assert!(folder.ask(FileTool::Read, &long).await.starts_with("! file.invalid_path"));
 }
 
 #[tokio::test]
@@ -110,33 +103,22 @@ async fn links_are_listed_and_neither_followed_nor_searched() {
         .assert_eq(&folder.ask(FileTool::List, r#"{"path":"folder-link"}"#).await);
     expect![[r#"{"matches":[],"files":2,"skipped":{"links_and_special":7}}"#]]
         .assert_eq(&folder.ask(FileTool::Search, r#"{"text":"SECRET"}"#).await);
-    expect!["! file.link: relative-link leads through a link, which is not followed"].assert_eq(
-        &folder
-            .ask(FileTool::Search, r#"{"text":"SECRET","path":"relative-link"}"#)
-            .await,
-    );
+    expect!["! file.link: relative-link leads through a link, which is not followed"]
+        .assert_eq(&folder.ask(FileTool::Search, r#"{"text":"SECRET","path":"relative-link"}"#).await);
 }
 
 #[tokio::test]
 async fn special_files_are_refused_and_do_not_block() {
     let folder = Folder::with(&[("a", b"cat")]);
-    assert!(
-        Command::new("mkfifo")
-            .arg(folder.root().join("pipe"))
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("mkfifo").arg(folder.root().join("pipe")).status().unwrap().success());
     let _listener = UnixListener::bind(folder.root().join("socket")).unwrap();
     expect!["! file.special: pipe is a pipe, a device or a socket, which is not read"]
         .assert_eq(&folder.ask(FileTool::Read, r#"{"path":"pipe"}"#).await);
     expect!["! file.special: socket is a pipe, a device or a socket, which is not read"]
         .assert_eq(&folder.ask(FileTool::Read, r#"{"path":"socket"}"#).await);
     expect![[r#"{"path":".","entries":[{"path":"a","kind":"file","bytes":3},{"path":"pipe","kind":"special"},{"path":"socket","kind":"special"}]}"#]].assert_eq(&folder.ask(FileTool::List, "{}").await);
-    expect![[
-        r#"{"matches":[{"path":"a","line":1,"text":"cat"}],"files":1,"skipped":{"links_and_special":2}}"#
-    ]]
-    .assert_eq(&folder.ask(FileTool::Search, r#"{"text":"cat"}"#).await);
+    expect![[r#"{"matches":[{"path":"a","line":1,"text":"cat"}],"files":1,"skipped":{"links_and_special":2}}"#]]
+        .assert_eq(&folder.ask(FileTool::Search, r#"{"text":"cat"}"#).await);
 }
 
 #[tokio::test]
@@ -145,11 +127,7 @@ async fn the_root_itself_may_be_reached_through_a_link() {
     let link = folder.outside().join("link-to-docs");
     symlink(folder.root(), &link).unwrap();
     let tools = loopd_tools::file_tools(&link, &[FileTool::Read]).unwrap();
-    assert!(
-        call(tools[0].as_ref(), r#"{"path":"in.md"}"#)
-            .await
-            .contains("inside")
-    );
+    assert!(call(tools[0].as_ref(), r#"{"path":"in.md"}"#).await.contains("inside"));
 }
 
 /// Somebody swaps a folder for a link, and a file for a link, while the tool walks.
@@ -189,8 +167,5 @@ async fn a_swap_during_the_walk_does_not_lead_outside() {
             done.store(true, Ordering::Relaxed);
         });
     });
-    assert!(
-        inside > 0 && links > 0,
-        "{calls} calls, {inside} inside, {links} links"
-    );
+    assert!(inside > 0 && links > 0, "{calls} calls, {inside} inside, {links} links");
 }

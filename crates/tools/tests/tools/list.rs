@@ -32,26 +32,12 @@ async fn entries_come_in_the_order_of_their_names() {
         expect![[r#"{"path":".git","entries":[{"path":".git/x","kind":"file","bytes":0}]}"#]],
     )
     .await;
-    check(
-        r#"{"depth":0}"#,
-        expect!["! tool.invalid_args: depth: expected 1 to 32"],
-    )
-    .await;
-    check(
-        r#"{"path":"b.md"}"#,
-        expect!["! file.not_a_folder: b.md is not a folder"],
-    )
-    .await;
-    check(
-        r#"{"path":"nowhere/a"}"#,
-        expect!["! file.not_found: nowhere/a does not exist"],
-    )
-    .await;
+    check(r#"{"depth":0}"#, expect!["! tool.invalid_args: depth: expected 1 to 32"]).await;
+    check(r#"{"path":"b.md"}"#, expect!["! file.not_a_folder: b.md is not a folder"]).await;
+    check(r#"{"path":"nowhere/a"}"#, expect!["! file.not_found: nowhere/a does not exist"]).await;
     check(
         r#"{"recursive":true}"#,
-        expect![
-            "! tool.invalid_args: unknown field `recursive`, expected `path` or `depth` at line 1 column 12"
-        ],
+        expect!["! tool.invalid_args: unknown field `recursive`, expected `path` or `depth` at line 1 column 12"],
     )
     .await;
 }
@@ -83,17 +69,11 @@ async fn names_that_are_not_text_are_counted() {
 
 #[test]
 fn a_wrong_root_is_named() {
-    let error = |root: &Path| {
-        file_tools(root, &FileTool::ALL)
-            .map(drop)
-            .unwrap_err()
-            .to_string()
-    };
+    let error = |root: &Path| file_tools(root, &FileTool::ALL).map(drop).unwrap_err().to_string();
     expect!["the folder no/such/folder does not exist"].assert_eq(&error(Path::new("no/such/folder")));
     let folder = Folder::with(&[("a.md", b"")]);
     let file = error(&folder.root().join("a.md"));
-    expect!["ROOT/a.md is not a folder"]
-        .assert_eq(&file.replace(&folder.root().display().to_string(), "ROOT"));
+    expect!["ROOT/a.md is not a folder"].assert_eq(&file.replace(&folder.root().display().to_string(), "ROOT"));
 }
 
 #[test]
@@ -106,10 +86,7 @@ fn offers_say_what_the_tools_take() {
     for tool in FileTool::ALL {
         assert_eq!(FileTool::from_name(tool.name()), Some(tool));
     }
-    let text: String = offers
-        .iter()
-        .map(|o| format!("{}: {}\n{}\n", o.name, o.description, o.parameters))
-        .collect();
+    let text: String = offers.iter().map(|o| format!("{}: {}\n{}\n", o.name, o.description, o.parameters)).collect();
     expect![[r#"
         list_files: Lists the files and folders of a folder, sorted by name. Paths are relative to the one folder that can be seen.
         {"additionalProperties":false,"properties":{"depth":{"default":1,"description":"How many levels of folders to go down: 1 is the folder itself. Hidden folders are not entered.","format":"uint32","maximum":32,"minimum":1,"type":"integer"},"path":{"default":"","description":"The folder; without it, everything that can be seen.","type":"string"}},"type":"object"}
@@ -126,17 +103,8 @@ async fn work_that_nobody_waits_for_stops() {
     let tool = folder.tool(FileTool::List);
     let cancelled = context();
     cancelled.cancel.cancel();
-    assert_eq!(
-        tool.call("{}", &cancelled).await.unwrap_err().failure.code,
-        "tool.cancelled"
-    );
-    let late = loopd_runtime::CallContext {
-        timeout: Duration::ZERO,
-        ..context()
-    };
-    assert_eq!(
-        tool.call("{}", &late).await.unwrap_err().failure.code,
-        "tool.timeout"
-    );
+    assert_eq!(tool.call("{}", &cancelled).await.unwrap_err().failure.code, "tool.cancelled");
+    let late = loopd_runtime::CallContext { timeout: Duration::ZERO, ..context() };
+    assert_eq!(tool.call("{}", &late).await.unwrap_err().failure.code, "tool.timeout");
     assert!(call(tool.as_ref(), "{}").await.starts_with('{'));
 }

@@ -25,13 +25,8 @@ struct Receipt {
 
 async fn refund(args: Refund) -> Result<Receipt, ToolError> {
     match args.order {
-        0 => Err(ToolError::did_not_happen(
-            "refund.no_order",
-            "there is no order 0",
-        )),
-        order => Ok(Receipt {
-            id: format!("{order}-{}-{}", args.cents, args.reason.unwrap_or_default()),
-        }),
+        0 => Err(ToolError::did_not_happen("refund.no_order", "there is no order 0")),
+        order => Ok(Receipt { id: format!("{order}-{}-{}", args.cents, args.reason.unwrap_or_default()) }),
     }
 }
 
@@ -122,5 +117,6 @@ async fn wrong_arguments_are_typed_errors_and_nothing_runs() {
           ! tool.invalid_args: invalid length 2, expected struct Refund with 3 elements at line 1 column 5
         {"order":7
           ! tool.invalid_args: EOF while parsing an object at line 1 column 10
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }

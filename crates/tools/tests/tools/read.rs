@@ -14,7 +14,9 @@ async fn text_comes_exactly_as_it_is() {
     check(
         &[("a.md", b"one\r\ntwo \xc3\xa9\n")],
         r#"{"path":"a.md"}"#,
-        expect![[r#"{"path":"a.md","text":"one\r\ntwo é\n","first_line":1,"first_byte":0,"bytes":12,"total_bytes":12}"#]],
+        expect![[
+            r#"{"path":"a.md","text":"one\r\ntwo é\n","first_line":1,"first_byte":0,"bytes":12,"total_bytes":12}"#
+        ]],
     )
     .await;
     check(
@@ -26,9 +28,7 @@ async fn text_comes_exactly_as_it_is() {
     check(
         &[("sub/a.md", b"\xef\xbb\xbfno end")],
         r#"{"path":"sub//a.md"}"#,
-        expect![[
-            r#"{"path":"sub/a.md","text":"﻿no end","first_line":1,"first_byte":0,"bytes":9,"total_bytes":9}"#
-        ]],
+        expect![[r#"{"path":"sub/a.md","text":"﻿no end","first_line":1,"first_byte":0,"bytes":9,"total_bytes":9}"#]],
     )
     .await;
 }
@@ -49,24 +49,9 @@ async fn a_part_is_named_in_lines_or_bytes() {
         expect![[r#"{"path":"a","text":"","first_line":5,"first_byte":18,"bytes":0,"total_bytes":18}"#]],
     )
     .await;
-    check(
-        file,
-        r#"{"path":"a","offset":6}"#,
-        expect!["! file.past_end: a has 4 lines"],
-    )
-    .await;
-    check(
-        file,
-        r#"{"path":"a","offset":0}"#,
-        expect!["! tool.invalid_args: offset: lines are counted from 1"],
-    )
-    .await;
-    check(
-        file,
-        r#"{"path":"a","limit":0}"#,
-        expect!["! tool.invalid_args: limit: expected at least 1"],
-    )
-    .await;
+    check(file, r#"{"path":"a","offset":6}"#, expect!["! file.past_end: a has 4 lines"]).await;
+    check(file, r#"{"path":"a","offset":0}"#, expect!["! tool.invalid_args: offset: lines are counted from 1"]).await;
+    check(file, r#"{"path":"a","limit":0}"#, expect!["! tool.invalid_args: limit: expected at least 1"]).await;
     check(
         file,
         r#"{"path":"a","offset":5,"limit":6,"unit":"bytes"}"#,
@@ -79,12 +64,7 @@ async fn a_part_is_named_in_lines_or_bytes() {
         expect![[r#"{"path":"a","text":"","first_byte":18,"bytes":0,"total_bytes":18}"#]],
     )
     .await;
-    check(
-        file,
-        r#"{"path":"a","offset":19,"unit":"bytes"}"#,
-        expect!["! file.past_end: a has 18 bytes"],
-    )
-    .await;
+    check(file, r#"{"path":"a","offset":19,"unit":"bytes"}"#, expect!["! file.past_end: a has 18 bytes"]).await;
     check(
         &[("a", "é".as_bytes())],
         r#"{"path":"a","offset":1,"unit":"bytes"}"#,
@@ -123,12 +103,7 @@ async fn what_is_not_text_is_named_by_its_byte() {
 
 #[tokio::test]
 async fn wrong_arguments_are_typed_errors() {
-    check(
-        &[],
-        "{}",
-        expect!["! tool.invalid_args: missing field `path` at line 1 column 2"],
-    )
-    .await;
+    check(&[], "{}", expect!["! tool.invalid_args: missing field `path` at line 1 column 2"]).await;
     check(&[], r#"{"path":"a","lines":3}"#, expect!["! tool.invalid_args: unknown field `lines`, expected one of `path`, `offset`, `limit`, `unit` at line 1 column 19"]).await;
     check(
         &[],
@@ -139,47 +114,15 @@ async fn wrong_arguments_are_typed_errors() {
     check(
         &[],
         r#"{"path":"a","unit":"pages"}"#,
-        expect![
-            "! tool.invalid_args: unknown variant `pages`, expected `lines` or `bytes` at line 1 column 26"
-        ],
+        expect!["! tool.invalid_args: unknown variant `pages`, expected `lines` or `bytes` at line 1 column 26"],
     )
     .await;
-    check(
-        &[],
-        r#"{"path":"#,
-        expect!["! tool.invalid_args: EOF while parsing a value at line 1 column 8"],
-    )
-    .await;
-    check(
-        &[],
-        r#"{"path":"a"}"#,
-        expect!["! file.not_found: a does not exist"],
-    )
-    .await;
-    check(
-        &[("a/b", b"")],
-        r#"{"path":"a"}"#,
-        expect!["! file.is_a_folder: a is a folder; list it"],
-    )
-    .await;
-    check(
-        &[("a", b"")],
-        r#"{"path":"a/b"}"#,
-        expect!["! file.not_a_folder: a in a/b is not a folder"],
-    )
-    .await;
-    check(
-        &[],
-        r#"["a",1,1,"lines"]"#,
-        expect!["! tool.invalid_args: expected a JSON object"],
-    )
-    .await;
-    check(
-        &[],
-        r#"{"path":"."}"#,
-        expect!["! file.is_a_folder: . is a folder; list it"],
-    )
-    .await;
+    check(&[], r#"{"path":"#, expect!["! tool.invalid_args: EOF while parsing a value at line 1 column 8"]).await;
+    check(&[], r#"{"path":"a"}"#, expect!["! file.not_found: a does not exist"]).await;
+    check(&[("a/b", b"")], r#"{"path":"a"}"#, expect!["! file.is_a_folder: a is a folder; list it"]).await;
+    check(&[("a", b"")], r#"{"path":"a/b"}"#, expect!["! file.not_a_folder: a in a/b is not a folder"]).await;
+    check(&[], r#"["a",1,1,"lines"]"#, expect!["! tool.invalid_args: expected a JSON object"]).await;
+    check(&[], r#"{"path":"."}"#, expect!["! file.is_a_folder: . is a folder; list it"]).await;
 }
 
 /// Follows `truncated` to the end and joins the parts.
@@ -222,17 +165,10 @@ async fn the_parts_of_a_long_file_join_to_the_file() {
 async fn a_huge_file_costs_no_more_than_a_part() {
     let folder = Folder::with(&[("huge", b"begin\n")]);
     // Sparse: ten gigabytes that occupy nothing.
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(folder.root().join("huge"))
-        .unwrap()
-        .set_len(10 << 30)
-        .unwrap();
+    std::fs::OpenOptions::new().write(true).open(folder.root().join("huge")).unwrap().set_len(10 << 30).unwrap();
     let first = folder.ask(FileTool::Read, r#"{"path":"huge","limit":1}"#).await;
     expect![[r#"{"path":"huge","text":"begin\n","first_line":1,"first_byte":0,"bytes":6,"total_bytes":10737418240,"truncated":{"left_bytes":10737418234,"next_offset":2,"next_unit":"lines"}}"#]].assert_eq(&first);
-    let far = folder
-        .ask(FileTool::Read, r#"{"path":"huge","offset":1000}"#)
-        .await;
+    let far = folder.ask(FileTool::Read, r#"{"path":"huge","offset":1000}"#).await;
     expect!["! file.too_large: line 1000 of huge lies too far from its beginning; read it with unit bytes"]
         .assert_eq(&far);
 }

@@ -33,46 +33,18 @@ async fn matches_come_by_path_and_line() {
         expect![[r#"{"matches":[{"path":".git/x","line":1,"text":"cat"}],"files":1}"#]],
     )
     .await;
-    check(
-        r#"{"text":"cat","path":"bin"}"#,
-        expect![[r#"{"matches":[],"files":0,"skipped":{"not_text":1}}"#]],
-    )
-    .await;
-    check(
-        r#"{"text":"ca.*t"}"#,
-        expect![[r#"{"matches":[],"files":3,"skipped":{"hidden":1,"not_text":2}}"#]],
-    )
-    .await;
+    check(r#"{"text":"cat","path":"bin"}"#, expect![[r#"{"matches":[],"files":0,"skipped":{"not_text":1}}"#]]).await;
+    check(r#"{"text":"ca.*t"}"#, expect![[r#"{"matches":[],"files":3,"skipped":{"hidden":1,"not_text":2}}"#]]).await;
     check(r#"{"text":"cat","limit":1}"#, expect![[r#"{"matches":[{"path":"a/z.md","line":2,"text":"cat cat"}],"files":3,"truncated":"1 of 2 matches are shown; narrow the text or the path","skipped":{"hidden":1,"not_text":2}}"#]]).await;
 }
 
 #[tokio::test]
 async fn wrong_arguments_are_typed_errors() {
-    check(
-        "{}",
-        expect!["! tool.invalid_args: missing field `text` at line 1 column 2"],
-    )
-    .await;
-    check(
-        r#"{"text":""}"#,
-        expect!["! tool.invalid_args: text: expected 1 to 1000 characters of one line"],
-    )
-    .await;
-    check(
-        r#"{"text":"a\nb"}"#,
-        expect!["! tool.invalid_args: text: expected 1 to 1000 characters of one line"],
-    )
-    .await;
-    check(
-        r#"{"text":"a","limit":201}"#,
-        expect!["! tool.invalid_args: limit: expected 1 to 200"],
-    )
-    .await;
-    check(
-        r#"{"text":"a","path":"c"}"#,
-        expect!["! file.not_found: c does not exist"],
-    )
-    .await;
+    check("{}", expect!["! tool.invalid_args: missing field `text` at line 1 column 2"]).await;
+    check(r#"{"text":""}"#, expect!["! tool.invalid_args: text: expected 1 to 1000 characters of one line"]).await;
+    check(r#"{"text":"a\nb"}"#, expect!["! tool.invalid_args: text: expected 1 to 1000 characters of one line"]).await;
+    check(r#"{"text":"a","limit":201}"#, expect!["! tool.invalid_args: limit: expected 1 to 200"]).await;
+    check(r#"{"text":"a","path":"c"}"#, expect!["! file.not_found: c does not exist"]).await;
     check(r#"{"text":"a","regex":true}"#, expect!["! tool.invalid_args: unknown field `regex`, expected one of `text`, `path`, `ignore_case`, `limit` at line 1 column 19"]).await;
 }
 
@@ -83,9 +55,7 @@ async fn a_long_line_is_shown_around_the_match() {
     for text in ["needle", "NEEDLE"] {
         let args = format!(r#"{{"text":"{text}","ignore_case":true}}"#);
         let found: Found = serde_json::from_str(&folder.ask(FileTool::Search, &args).await).unwrap();
-        let [found] = found.matches.as_slice() else {
-            panic!("one match")
-        };
+        let [found] = found.matches.as_slice() else { panic!("one match") };
         assert!(found.cut && found.text.contains("needle"));
         assert_eq!(found.text.chars().count(), 400);
     }
@@ -94,10 +64,7 @@ async fn a_long_line_is_shown_around_the_match() {
 #[tokio::test]
 async fn too_large_files_are_counted_and_not_read() {
     let folder = Folder::with(&[("a", b"cat")]);
-    std::fs::File::create(folder.root().join("huge"))
-        .unwrap()
-        .set_len(10 << 30)
-        .unwrap();
+    std::fs::File::create(folder.root().join("huge")).unwrap().set_len(10 << 30).unwrap();
     expect![[r#"{"matches":[{"path":"a","line":1,"text":"cat"}],"files":1,"skipped":{"too_large":1}}"#]]
         .assert_eq(&folder.ask(FileTool::Search, r#"{"text":"cat"}"#).await);
 }

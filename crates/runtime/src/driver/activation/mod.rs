@@ -1,27 +1,27 @@
 //! An activation: takes inputs, applies, commits, performs, until its Run waits or has ended.
 
+mod calls;
+mod listen;
+
 use super::commit::{self, CommitError, Holder};
-use super::load::{self, LoadError};
-use super::perform::{Performer, Work, settle};
+use super::load::{self, LoadError, Loaded};
+use super::perform::Performer;
 use super::transcript::Cache;
 use crate::config::Config;
 use crate::program::Program;
-use loopd_kernel::failure::Disposition;
-use loopd_kernel::machine::{Env, Input, MachineError, Pace, Permit, Settling, Step};
-use loopd_kernel::model::{ConstantsRef, ModelConstants};
-use loopd_kernel::projection::{Status, Target};
-use loopd_kernel::{CallId, Digest, Failure, Machine, Projection, RunId};
-use loopd_store::{InboxBody, InboxItem, Store, StoreError, Write};
+use loopd_kernel::machine::{Env, Input, MachineError, Pace, Step};
+use loopd_kernel::model::ModelConstants;
+use loopd_kernel::projection::Status;
+use loopd_kernel::{CallId, Digest, Machine, Projection, RunId, TimeMs};
+use loopd_store::{Store, StoreError, Write};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
-
-/// Inbox items that one read brings.
-const INBOX_PAGE: usize = 64;
 
 /// Why an activation gave its Run up. The Run is as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +72,8 @@ pub struct Signals {
     pub inbox: Arc<Notify>,
     /// The worker is about to stop.
     pub drain: CancellationToken,
+    /// When the worker's lease ends, in milliseconds.
+    pub lease_until: Arc<AtomicI64>,
 }
 
 /// What woke the activation.
@@ -97,9 +99,23 @@ pub struct Activation {
     inflight: JoinSet<(CallId, Input)>,
     handles: BTreeMap<CallId, (AbortHandle, CancellationToken)>,
     queue: VecDeque<(Input, Option<i64>)>,
+    inbox_page_was_full: bool,
+    /// The last commit gave the Run up; somebody else may drive it already.
+    released: bool,
     entries_since_snapshot: u64,
     bytes_since_snapshot: usize,
-    grace_until: Option<tokio::time::Instant>,
+    grace: Grace,
+}
+
+/// How long Calls in flight may still settle.
+#[derive(Clone, Copy)]
+enum Grace {
+    /// As long as they need.
+    Unlimited,
+    /// Until then; afterwards they are given up.
+    Until(tokio::time::Instant),
+    /// They were given up and have until then to notice.
+    GivenUp(tokio::time::Instant),
 }
 
 impl std::fmt::Debug for Activation {
@@ -115,7 +131,7 @@ impl Activation {
         performer: Performer,
         holder: Holder,
         signals: Signals,
-        projection: Projection,
+        loaded: Loaded,
     ) -> Self {
         Self {
             store,
@@ -124,15 +140,17 @@ impl Activation {
             performer,
             holder,
             signals,
-            machine: Machine::new(projection),
+            machine: Machine::new(loaded.projection),
             cache: Cache::default(),
             constants: BTreeMap::new(),
             inflight: JoinSet::new(),
             handles: BTreeMap::new(),
             queue: VecDeque::new(),
-            entries_since_snapshot: 0,
+            inbox_page_was_full: false,
+            released: false,
+            entries_since_snapshot: loaded.since_snapshot,
             bytes_since_snapshot: 0,
-            grace_until: None,
+            grace: Grace::Unlimited,
         }
     }
 
@@ -147,21 +165,20 @@ impl Activation {
     pub async fn drive(mut self, first: Input) -> Result<Projection, DriveError> {
         self.queue.push_back((first, None));
         // Items that arrived while nobody drove the Run made no noise that this activation could hear.
-        self.read_inbox().await?;
-        self.queue_timers();
+        self.look_around().await?;
         loop {
-            let more = match self.queue.pop_front() {
-                Some((input, item)) => self.step(input, item).await?,
-                None => false,
-            };
-            if more && !self.draining() {
-                self.queue.push_back((Input::Continue, None));
+            while let Some((input, item)) = self.queue.pop_front() {
+                if self.step(input, item).await? && !self.draining() {
+                    // A Loop that goes on and on still hears what came meanwhile.
+                    self.look_around().await?;
+                    self.queue.push_back((Input::Continue, None));
+                }
             }
-            if !self.queue.is_empty() {
+            if self.inbox_page_was_full && self.read_inbox().await? {
                 continue;
             }
             if self.is_over() {
-                if self.read_inbox().await? {
+                if !self.released && self.read_inbox().await? {
                     continue;
                 }
                 return self.leave().await;
@@ -174,11 +191,19 @@ impl Activation {
                 Woken::Inbox => {
                     self.read_inbox().await?;
                 }
-                Woken::Timer => self.queue_timers(),
-                Woken::Drain => self.grace_until = Some(tokio::time::Instant::now() + self.config.grace),
+                // An answer that came in time goes before the expiry of its question.
+                Woken::Timer => self.look_around().await?,
+                Woken::Drain => self.grace = Grace::Until(tokio::time::Instant::now() + self.config.grace),
+                Woken::GraceOver if matches!(self.grace, Grace::GivenUp(_)) => return self.abandon(),
                 Woken::GraceOver => self.give_up(),
             }
         }
+    }
+
+    async fn look_around(&mut self) -> Result<(), DriveError> {
+        self.read_inbox().await?;
+        self.queue_due();
+        Ok(())
     }
 
     fn draining(&self) -> bool {
@@ -187,34 +212,44 @@ impl Activation {
 
     /// True when nothing is left to do here.
     fn is_over(&self) -> bool {
-        let projection = self.machine.projection();
-        let open = projection.status == Status::Open;
-        self.inflight.is_empty() && (!open || projection.is_suspended() || self.draining())
+        self.inflight.is_empty() && (self.rests() || self.draining())
     }
 
-    /// Releases a Run that could go on but whose worker stops. Every other end released it already.
+    /// True when the Run has an outcome, or waits for longer than is worth keeping it in memory.
+    fn rests(&self) -> bool {
+        let projection = self.machine.projection();
+        let soon = self.performer.clock.now().after(u64::try_from(self.config.linger.as_millis()).unwrap_or(0));
+        let due_soon = projection.wake_at().is_some_and(|at| at <= soon) && !self.draining();
+        projection.status != Status::Open || (projection.is_suspended() && !due_soon)
+    }
+
+    /// Releases the Run unless its last commit did.
     async fn leave(self) -> Result<Projection, DriveError> {
         let projection = self.machine.projection().clone();
-        if projection.status == Status::Open && !projection.is_suspended() {
-            let step = Step::default();
-            let mut batch =
-                commit::batch(&projection, &step, projection.head.seq, &projection.questions, &self.holder, false);
-            for write in &mut batch.writes {
-                if let Write::UpdateRun { worker, .. } = write {
-                    *worker = None;
-                }
-            }
-            self.store.commit(batch).await?;
+        if !self.released {
+            let (head, holder) = (projection.head.seq, Holder { keeps: false, ..self.holder });
+            let batch = commit::batch(&projection, &Step::default(), head, &projection.questions, &holder, false);
+            commit::commit(&*self.store, batch, projection.run, head, &[], holder.retries).await?;
         }
         Ok(projection)
+    }
+
+    /// Leaves Calls behind that do not stop. They stay open: whoever takes the Run over treats them as after
+    /// a crash, so it is not released.
+    fn abandon(mut self) -> Result<Projection, DriveError> {
+        tracing::warn!(run = %self.run(), "a call does not stop; it is left behind");
+        self.inflight.detach_all();
+        Ok(self.machine.projection().clone())
     }
 
     async fn wait(&mut self) -> Woken {
         let wake_at = self.machine.projection().wake_at();
         let now = self.performer.clock.now();
         let timer = wake_at.map(|at| Duration::from_millis(at.since(now)));
-        let grace = self.grace_until;
-        let draining = self.draining();
+        let (unlimited, until) = match self.grace {
+            Grace::Unlimited => (true, tokio::time::Instant::now()),
+            Grace::Until(until) | Grace::GivenUp(until) => (false, until),
+        };
         tokio::select! {
             biased;
             Some(done) = self.inflight.join_next_with_id(), if !self.inflight.is_empty() => {
@@ -225,64 +260,10 @@ impl Activation {
                 Woken::Settled(call, input)
             }
             () = self.signals.inbox.notified() => Woken::Inbox,
-            () = tokio::time::sleep(timer.unwrap_or_default()), if timer.is_some() => Woken::Timer,
-            () = self.signals.drain.cancelled(), if grace.is_none() && !draining => Woken::Drain,
-            () = std::future::ready(()), if draining && grace.is_none() => Woken::Drain,
-            () = tokio::time::sleep_until(grace.unwrap_or_else(tokio::time::Instant::now)), if grace.is_some() => {
-                Woken::GraceOver
-            }
+            () = self.signals.drain.cancelled(), if unlimited => Woken::Drain,
+            () = tokio::time::sleep(timer.unwrap_or_default()), if timer.is_some() && !self.draining() => Woken::Timer,
+            () = tokio::time::sleep_until(until), if !unlimited => Woken::GraceOver,
         }
-    }
-
-    /// A Call whose task panicked or was aborted: nobody knows whether it had an effect.
-    fn broken_task(&self, error: &tokio::task::JoinError) -> (CallId, Input) {
-        let lost = self.handles.iter().find(|(_, (handle, _))| handle.id() == error.id());
-        let call = lost.map_or(CallId(0), |(call, _)| *call);
-        let settling = if error.is_panic() {
-            let failure = Failure::new("call.panicked", "the code that performed this call panicked");
-            Settling::Failed(failure, Disposition::InDoubt)
-        } else {
-            Settling::Interrupted("given up while it ran".into())
-        };
-        (call, settle(call, settling, None, None))
-    }
-
-    /// Gives up what is still in flight; each Call settles as interrupted.
-    fn give_up(&mut self) {
-        self.grace_until = Some(tokio::time::Instant::now() + self.config.grace);
-        for (handle, _) in self.handles.values() {
-            handle.abort();
-        }
-    }
-
-    fn queue_timers(&mut self) {
-        let now = self.performer.clock.now();
-        let projection = self.machine.projection();
-        for timer in projection.timers.iter().filter(|timer| timer.at <= now) {
-            self.queue.push_back((Input::Timer(timer.id), None));
-        }
-        for question in projection.questions.iter().filter(|open| open.expires_at.is_some_and(|at| at <= now)) {
-            let end = loopd_kernel::question::QuestionEnd::TimedOut;
-            let actor = String::from("loopd");
-            self.queue.push_back((
-                Input::Answer { question: question.id, end, actor, value: String::new() },
-                None,
-            ));
-        }
-    }
-
-    /// Queues waiting inbox items. True: there were some that apply.
-    async fn read_inbox(&mut self) -> Result<bool, DriveError> {
-        let parked = matches!(self.machine.projection().status, Status::Parked(_));
-        let items = self.store.inbox(self.run(), INBOX_PAGE).await?;
-        let queued = |id: i64| self.queue.iter().any(|(_, item)| *item == Some(id));
-        let fresh: Vec<InboxItem> = items
-            .into_iter()
-            .filter(|item| !queued(item.id) && (!parked || item.body.moves_parked()))
-            .collect();
-        let found = !fresh.is_empty();
-        self.queue.extend(fresh.into_iter().map(|item| (input_of(item.body), Some(item.id))));
-        Ok(found)
     }
 
     /// Applies one input, commits the step, and performs what it permits. True: there is more to do.
@@ -294,19 +275,30 @@ impl Activation {
             // The fact came too late or does not fit; the item is taken so that it is not tried for ever.
             Applied::Refused(why) => {
                 tracing::info!(run = %self.run(), %why, "input refused");
-                let step = Step::default();
-                return if item.is_some() { self.commit(step, before, &questions, item).await } else { Ok(false) };
+                Step::default()
             }
             Applied::Panicked(reason) => {
                 let row = self.store.run(self.run()).await?.ok_or(DriveError::Fenced)?;
-                self.machine = Machine::new(load::load(&*self.store, &row).await.map_err(DriveError::Load)?);
+                let loaded = load::load(&*self.store, &row).await.map_err(DriveError::Load)?;
+                self.machine = Machine::new(loaded.projection);
                 match self.apply(Input::Poisoned { during: Box::new(input), reason })? {
                     Applied::Step(step) => step,
-                    Applied::Refused(_) | Applied::Panicked(_) => return Ok(false),
+                    Applied::Refused(_) | Applied::Panicked(_) => Step::default(),
                 }
             }
         };
+        if step.entries.is_empty() && item.is_none() {
+            return Ok(step.more);
+        }
         self.commit(step, before, &questions, item).await
+    }
+
+    /// How long an intent of this commit may still be sent: never as long as somebody else could hold the Run.
+    fn dispatch_window_ms(&self) -> u64 {
+        let window = u64::try_from(self.config.dispatch_window.as_millis()).unwrap_or(u64::MAX);
+        let lease = self.signals.lease_until.load(Ordering::Relaxed);
+        let left = TimeMs(lease).since(self.performer.clock.now());
+        window.min(left.saturating_sub(u64::try_from(self.config.skew.as_millis()).unwrap_or(u64::MAX)))
     }
 
     fn apply(&mut self, input: Input) -> Result<Applied, DriveError> {
@@ -315,7 +307,7 @@ impl Activation {
         let mut env = Env {
             now: self.performer.clock.now(),
             epoch: self.holder.epoch,
-            dispatch_window_ms: u64::try_from(self.config.dispatch_window.as_millis()).unwrap_or(u64::MAX),
+            dispatch_window_ms: self.dispatch_window_ms(),
             pace: if self.signals.drain.is_cancelled() { Pace::Drain } else { Pace::Full },
             catalog: &*self.program,
             definition: &**self.program.definition(),
@@ -343,11 +335,16 @@ impl Activation {
         let with_snapshot = self.entries_since_snapshot >= self.config.snapshot_entries
             || self.bytes_since_snapshot >= self.config.snapshot_bytes;
         let projection = self.machine.projection();
-        let mut batch = commit::batch(projection, &step, before, questions, &self.holder, with_snapshot);
+        // Released only when nothing is left to do here: a Run that is given up belongs to whoever claims it.
+        let done = self.queue.is_empty() && self.inflight.is_empty() && !self.inbox_page_was_full && !step.more;
+        let keeps = !(self.rests() && done);
+        let holder = Holder { keeps, ..self.holder };
+        let mut batch = commit::batch(projection, &step, before, questions, &holder, with_snapshot);
         if let Some(id) = item {
             batch.writes.push(Write::TakeInbox { run, id });
         }
         commit::commit(&*self.store, batch, run, before, &step.entries, self.holder.retries).await?;
+        self.released = !keeps;
         if with_snapshot {
             (self.entries_since_snapshot, self.bytes_since_snapshot) = (0, 0);
         }
@@ -370,62 +367,6 @@ impl Activation {
         }
         Ok(more)
     }
-
-    /// Asks what is still in flight to stop once somebody has cancelled the Run.
-    fn soften_cancel(&mut self) {
-        if self.machine.projection().cancel.is_some() && self.grace_until.is_none() && !self.handles.is_empty() {
-            self.grace_until = Some(tokio::time::Instant::now() + self.config.grace);
-            for (_, cancel) in self.handles.values() {
-                cancel.cancel();
-            }
-        }
-    }
-
-    async fn perform(&mut self, permit: Permit) -> Result<(), DriveError> {
-        let call = permit.call();
-        let work = self.work(call).await?;
-        let cancel = CancellationToken::new();
-        let performing = self.performer.clone().perform(permit, work, cancel.clone());
-        let handle = self.inflight.spawn(async move { (call, performing.await) });
-        self.handles.insert(call, (handle, cancel));
-        Ok(())
-    }
-
-    /// Finds what a Call calls, and builds a model's request from what was said before its intent.
-    async fn work(&mut self, id: CallId) -> Result<Work, DriveError> {
-        let projection = self.machine.projection();
-        let Some(call) = projection.open.iter().find(|call| call.id == id) else { return Ok(Work::Gone) };
-        let wanted = match &call.target {
-            Target::Tool { tool, .. } => {
-                return Ok(self.program.find_tool(tool).map_or(Work::Gone, |tool| Work::Tool(tool.clone())));
-            }
-            Target::Model(wanted) => wanted.clone(),
-        };
-        let Some(model) = self.program.find_model(&wanted.model).cloned() else { return Ok(Work::Gone) };
-        let intent = call.intent.as_ref().map_or(projection.head.seq, |intent| intent.seq);
-        let mut messages = if wanted.transcript {
-            self.cache.before(&*self.store, projection, intent).await.map_err(DriveError::Load)?
-        } else {
-            Vec::new()
-        };
-        messages.extend(wanted.messages.into_iter().map(Arc::new));
-        let constants = match wanted.constants {
-            Some(name) => self.find_constants(name).await?,
-            None => Arc::default(),
-        };
-        Ok(Work::Model { model, constants, messages })
-    }
-
-    async fn find_constants(&mut self, name: ConstantsRef) -> Result<Arc<ModelConstants>, DriveError> {
-        if let Some(known) = self.constants.get(&name.digest) {
-            return Ok(known.clone());
-        }
-        let missing = || DriveError::Store(StoreError::Corrupt(format!("the constants {} do not read", name.digest)));
-        let bytes = self.store.blob(name.digest).await?.ok_or_else(missing)?;
-        let parsed: Arc<ModelConstants> = Arc::new(serde_json::from_slice(&bytes).map_err(|_| missing())?);
-        self.constants.insert(name.digest, parsed.clone());
-        Ok(parsed)
-    }
 }
 
 /// What applying an input came to.
@@ -433,15 +374,6 @@ enum Applied {
     Step(Step),
     Refused(String),
     Panicked(String),
-}
-
-fn input_of(body: InboxBody) -> Input {
-    match body {
-        InboxBody::Signal { name, body } => Input::Signal { name, body },
-        InboxBody::Answer { question, end, actor, value } => Input::Answer { question, end, actor, value },
-        InboxBody::Cancel { actor, reason } => Input::Cancel { actor, reason },
-        InboxBody::Reopen { actor, raise } => Input::Reopen { actor, raise },
-    }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -1,0 +1,57 @@
+//! What an activation hears: its inbox, and what is due.
+
+use super::{Activation, DriveError};
+use loopd_kernel::machine::Input;
+use loopd_kernel::projection::Status;
+use loopd_store::rows::INBOX_ITEMS;
+use loopd_store::{InboxBody, InboxItem};
+
+/// Inbox items that one read brings.
+const INBOX_PAGE: usize = 64;
+
+impl Activation {
+    /// Queues what is due: timers, expiries, Calls whose back-off is over.
+    pub(super) fn queue_due(&mut self) {
+        let now = self.performer.clock.now();
+        let projection = self.machine.projection();
+        if projection.status != Status::Open {
+            return;
+        }
+        for timer in projection.timers.iter().filter(|timer| timer.at <= now) {
+            self.queue.push_back((Input::Timer(timer.id), None));
+        }
+        for question in projection.questions.iter().filter(|open| open.expires_at.is_some_and(|at| at <= now)) {
+            let end = loopd_kernel::question::QuestionEnd::TimedOut;
+            let actor = String::from("loopd");
+            let input = Input::Answer { question: question.id, end, actor, value: String::new() };
+            self.queue.push_back((input, None));
+        }
+        if projection.wanted.iter().any(|call| call.not_before.is_some_and(|at| at <= now)) {
+            self.queue.push_back((Input::Continue, None));
+        }
+    }
+
+    /// Queues waiting inbox items. True: there were some that apply.
+    pub(super) async fn read_inbox(&mut self) -> Result<bool, DriveError> {
+        let parked = matches!(self.machine.projection().status, Status::Parked(_));
+        // What moves a parked Run may wait behind any number of signals that do not.
+        let limit = if parked { INBOX_ITEMS } else { INBOX_PAGE };
+        let items = self.store.inbox(self.run(), limit).await?;
+        self.inbox_page_was_full = !parked && items.len() >= limit;
+        let queued = |id: i64| self.queue.iter().any(|(_, item)| *item == Some(id));
+        let applies = |item: &InboxItem| !queued(item.id) && (!parked || item.body.moves_parked());
+        let fresh: Vec<InboxItem> = items.into_iter().filter(applies).collect();
+        let found = !fresh.is_empty();
+        self.queue.extend(fresh.into_iter().map(|item| (input_of(item.body), Some(item.id))));
+        Ok(found)
+    }
+}
+
+fn input_of(body: InboxBody) -> Input {
+    match body {
+        InboxBody::Signal { name, body } => Input::Signal { name, body },
+        InboxBody::Answer { question, end, actor, value } => Input::Answer { question, end, actor, value },
+        InboxBody::Cancel { actor, reason } => Input::Cancel { actor, reason },
+        InboxBody::Reopen { actor, raise } => Input::Reopen { actor, raise },
+    }
+}
