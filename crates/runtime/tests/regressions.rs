@@ -419,7 +419,7 @@ async fn a_laptop_that_slept_does_not_steal_its_own_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_due_run_of_a_loop_that_is_not_here_does_not_make_the_keeper_spin() {
-    let step: Step = |_, _, _| Ok(Decision::sleep(1_000));
+    let step: Step = |_, _, _| Ok(Decision::sleep(10_000));
     let theirs = Program::new(erase(Closure(step, "theirs"), Vec::new()));
     let ours = Program::new(erase(Closure(step, "ours"), Vec::new()));
     let store = MemoryStore::new();
@@ -428,6 +428,7 @@ async fn a_due_run_of_a_loop_that_is_not_here_does_not_make_the_keeper_spin() {
         worker(Arc::new(store.clone()), &theirs, clock.clone(), Config { claims: false, ..Config::default() }).await;
     let _ = begin(&first, &theirs, Limits::default()).await.wait().await;
     first.shutdown().await;
+    tokio::time::advance(Duration::from_secs(11)).await;
     let counting = Counting::new(store.clone(), true);
     let _second = worker(counting.clone(), &ours, clock, Config::default()).await;
     for _ in 0..100 {

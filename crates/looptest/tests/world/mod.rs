@@ -7,13 +7,14 @@ use loopd_kernel::machine::Admission;
 use loopd_kernel::{
     Action, Cx, Decision, Digest, EffectClass, ErasedLoop, Event, Failure, Loop, TimeMs, ToolCall, erase,
 };
-use loopd_runtime::{Clock, Entropy, FixedPrograms, Program, RunEnd, Runtime, Started};
+use loopd_runtime::{Clock, Config, Entropy, FixedPrograms, Program, RunEnd, Runtime, Started};
 use loopd_store::{MemoryStore, Store};
 use looptest::{CountingTool, ScriptedModel, record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Reads a price, refunds it, says so.
 pub struct Refund {
@@ -94,7 +95,10 @@ pub async fn run(program: Program, input: &str) -> (RunEnd, Fixture) {
     let store = Arc::new(MemoryStore::new());
     let program = Arc::new(program);
     let programs = Arc::new(FixedPrograms::new([program.clone()]));
-    let builder = Runtime::builder(store.clone(), programs).world(Arc::new(Still), Arc::new(Counted::default()));
+    // Time stands still here, so a back-off must not have to pass.
+    let config = Config { backoff: Duration::ZERO, ..Config::default() };
+    let builder = Runtime::builder(store.clone(), programs).config(config);
+    let builder = builder.world(Arc::new(Still), Arc::new(Counted::default()));
     let runtime = builder.start().await.unwrap();
     let limits = Limits::default();
     let admission = Admission { tenant: "default".into(), input: input.into(), limits, key: None };
