@@ -7,7 +7,6 @@ use crate::failure::Result;
 use crate::rows;
 use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq};
 use loopd_store::batch::head_after;
-use loopd_store::rows::INBOX_ITEMS;
 use loopd_store::{Batch, Expect, Expectation, InboxItem, QuestionRow, RunRow, RunStatus, StoreError, Write};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -221,7 +220,7 @@ impl<'a> Rows<'a> {
             Some(waiting) => waiting,
             None => waiting(conn, touched.key)?,
         };
-        if waiting >= INBOX_ITEMS {
+        if waiting >= item.body.room() {
             return conflict(Expectation::InboxFull(item.run));
         }
         touched.waiting = Some(waiting + 1);

@@ -190,3 +190,14 @@ impl InboxBody {
 
 /// The largest number of items that wait in one Run's inbox.
 pub const INBOX_ITEMS: usize = 10_000;
+
+/// The room that a full inbox still has for items that move a parked Run: nobody is locked out of stopping it.
+pub const INBOX_RESERVE: usize = 100;
+
+impl InboxBody {
+    /// The number of waiting items at which an inbox has no room for this one.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        if self.moves_parked() { INBOX_ITEMS + INBOX_RESERVE } else { INBOX_ITEMS }
+    }
+}

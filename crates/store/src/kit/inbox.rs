@@ -91,9 +91,10 @@ pub(super) async fn an_inbox_is_capped(subject: Arc<dyn Subject>) -> Outcome {
     let two_more = items(INBOX_ITEMS, INBOX_ITEMS + 2);
     same("two items where one has room", &store.commit(two_more).await.map(|_| ()), &full())?;
     add(&store, signal(run_id(1), "the last")).await?;
-    same("an item too many", &add(&store, cancel(run_id(1), "urgent")).await, &full())?;
+    same("an item too many", &add(&store, signal(run_id(1), "one more")).await, &full())?;
+    add(&store, cancel(run_id(1), "a full inbox locks nobody out of stopping")).await?;
     add(&store, signal(run_id(2), "another run has room")).await?;
-    same("what waits", &store.inbox(run_id(1), usize::MAX).await?.len(), &INBOX_ITEMS)?;
+    same("what waits", &store.inbox(run_id(1), usize::MAX).await?.len(), &(INBOX_ITEMS + 1))?;
 
     let Some(first) = store.inbox(run_id(1), 1).await?.pop() else {
         return Err(Finding::new("no item"));

@@ -3,7 +3,7 @@
 use crate::batch::{Batch, Expect, Write, head_after};
 use crate::error::{Expectation, StoreError};
 use crate::port::{Claim, Claimed, Page, RunFilter};
-use crate::rows::{INBOX_ITEMS, InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
+use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
 use loopd_kernel::{Digest, Entry, QuestionId, RunId, Seq, TimeMs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -185,7 +185,7 @@ impl State {
         if run.row.status == RunStatus::Ended {
             return conflict(Expectation::Sealed(item.run));
         }
-        if run.inbox.len() >= INBOX_ITEMS {
+        if run.inbox.len() >= item.body.room() {
             return conflict(Expectation::InboxFull(item.run));
         }
         run.keys.insert(item.key.clone());

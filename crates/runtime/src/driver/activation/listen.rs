@@ -3,7 +3,7 @@
 use super::{Activation, DriveError};
 use loopd_kernel::machine::Input;
 use loopd_kernel::projection::Status;
-use loopd_store::rows::INBOX_ITEMS;
+use loopd_store::rows::{INBOX_ITEMS, INBOX_RESERVE};
 use loopd_store::{InboxBody, InboxItem};
 
 /// Inbox items that one read brings.
@@ -35,7 +35,7 @@ impl Activation {
     pub(super) async fn read_inbox(&mut self) -> Result<bool, DriveError> {
         let parked = matches!(self.machine.projection().status, Status::Parked(_));
         // What moves a parked Run may wait behind any number of signals that do not.
-        let limit = if parked { INBOX_ITEMS } else { INBOX_PAGE };
+        let limit = if parked { INBOX_ITEMS + INBOX_RESERVE } else { INBOX_PAGE };
         let items = self.store.inbox(self.run(), limit).await?;
         self.inbox_page_was_full = !parked && items.len() >= limit;
         let queued = |id: i64| self.queue.iter().any(|(_, item)| *item == Some(id));
