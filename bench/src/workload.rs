@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const SERVER_THREADS: usize = 2;
+const SERVER_THREADS: usize = 1;
 
 /// One open engine over a fresh or existing file.
 struct Engine {
