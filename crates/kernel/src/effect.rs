@@ -13,7 +13,8 @@ pub enum EffectClass {
     Pure,
     /// Reads the world and changes nothing: run again.
     Read,
-    /// The target removes doubles by a key. Until the dispatch protocol for it exists it recovers like `Once`.
+    /// The target removes doubles by a key: send again with the same [`EffectKey`] while the target still
+    /// knows it; later, ask a person.
     Keyed,
     /// The target can be asked whether it happened. Until then it recovers like `Once`.
     Probed,
@@ -30,6 +31,8 @@ pub enum EffectClass {
 pub enum Recovery {
     /// Perform it again at no charge.
     RunAgain,
+    /// Perform it again with the same effect key while the target still knows the key; afterwards ask a person.
+    SendAgainWithKey,
     /// Perform it again and charge the lost attempt at its reservation.
     ChargeAndRunAgain,
     /// Settle it as unknown and ask a person.
@@ -43,7 +46,17 @@ impl EffectClass {
         match self {
             Self::Pure | Self::Read => Recovery::RunAgain,
             Self::Billable => Recovery::ChargeAndRunAgain,
-            Self::Keyed | Self::Probed | Self::Once | Self::Transactional => Recovery::AskPerson,
+            Self::Keyed => Recovery::SendAgainWithKey,
+            Self::Probed | Self::Once | Self::Transactional => Recovery::AskPerson,
+        }
+    }
+
+    /// Whether an attempt in flight may be cut: whatever becomes of it, the world is the same.
+    #[must_use]
+    pub const fn may_be_cut(self) -> bool {
+        match self {
+            Self::Pure | Self::Read | Self::Billable => true,
+            Self::Keyed | Self::Probed | Self::Once | Self::Transactional => false,
         }
     }
 

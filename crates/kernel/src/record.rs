@@ -188,6 +188,9 @@ pub struct Intended {
     pub send_ms: u64,
     /// Given up this many milliseconds after the Entry's time.
     pub abort_ms: u64,
+    /// How long the target of a keyed Call knows its key, in milliseconds after the Entry's time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedup_ms: Option<u64>,
     /// The output bound of a model call, where what is left clamps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,

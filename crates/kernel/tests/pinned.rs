@@ -68,6 +68,7 @@ fn one_of_every_kind() -> Vec<Record> {
             epoch: Epoch(1),
             send_ms: 10,
             abort_ms: 20,
+            dedup_ms: None,
             max_output: Some(64),
             reserve: Reservation { tokens: 100, micro_usd: MicroUsd(7) },
         }),

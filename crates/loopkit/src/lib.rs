@@ -12,11 +12,12 @@ pub use loopd_kernel::failure::Disposition;
 pub use loopd_kernel::model::{Constants, Message, ModelCall, ModelConstants, ModelReply, Part, StopReason, ToolOffer};
 pub use loopd_kernel::projection::Waits;
 pub use loopd_kernel::{
-    Action, Cx, Decision, EffectClass, Event, Failure, Limits, Loop, MicroUsd, Outcome, RunId, TimeMs, ToolCall, Usage,
+    Action, Cx, Decision, EffectClass, EffectKey, Event, Failure, Limits, Loop, MicroUsd, Outcome, RunId, TimeMs,
+    ToolCall, Usage,
 };
 pub use loopd_runtime::{
     CallContext, Config, Model, ModelAnswer, ModelError, ModelRequest, Program, RunEnd, Runtime, Tool, ToolError,
-    tool_fn,
+    keyed_tool_fn, tool_fn,
 };
 pub use loopd_store::{MemoryStore, Store};
 #[cfg(feature = "sqlite")]

@@ -19,4 +19,4 @@ pub use ports::{CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelErr
 pub use program::{CannotRun, FixedPrograms, Program, Programs};
 pub use runtime::{Driven, RunEnd, Runtime, StartError, Started, tell};
 pub use system::{SystemClock, SystemEntropy};
-pub use tool_fn::tool_fn;
+pub use tool_fn::{keyed_tool_fn, tool_fn};

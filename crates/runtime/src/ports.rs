@@ -221,6 +221,12 @@ pub trait Tool: Send + Sync + 'static {
     /// Effect class and timeout.
     fn terms(&self) -> ToolTerms;
 
+    /// How long the target knows an effect key, for a tool of class `keyed`. Without it an open Call is never
+    /// sent again, and a person is asked.
+    fn dedup_for(&self) -> Option<Duration> {
+        None
+    }
+
     /// Calls it with JSON text. The output is text, by convention JSON.
     ///
     /// # Errors

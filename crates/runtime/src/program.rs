@@ -85,6 +85,11 @@ impl Catalog for Program {
         self.find_tool(name).map(|tool| tool.terms())
     }
 
+    fn dedup_for_ms(&self, tool: &str) -> Option<u64> {
+        let known = self.find_tool(tool)?.dedup_for()?;
+        Some(u64::try_from(known.as_millis()).unwrap_or(u64::MAX))
+    }
+
     fn model(&self, name: &str) -> Option<ModelTerms> {
         self.find_model(name).map(|model| model.terms())
     }

@@ -2,19 +2,21 @@
 
 use crate::ports::{CallContext, Tool, ToolError};
 use async_trait::async_trait;
-use loopd_kernel::EffectClass;
 use loopd_kernel::machine::ToolTerms;
 use loopd_kernel::model::ToolOffer;
+use loopd_kernel::{EffectClass, EffectKey};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 /// A tool made of a function.
 pub struct ToolFn<F, A> {
     offer: ToolOffer,
     terms: ToolTerms,
+    dedup_for: Option<Duration>,
     function: F,
     args: PhantomData<fn(A)>,
 }
@@ -27,20 +29,44 @@ impl<F, A> std::fmt::Debug for ToolFn<F, A> {
 
 /// Makes a tool of an async function from typed arguments to a serialisable result. Its class is
 /// [`EffectClass::Once`], the safe one, until [`ToolFn::class`] says otherwise.
-pub fn tool_fn<F, A, R, Fut>(name: &str, description: &str, function: F) -> ToolFn<F, A>
+pub fn tool_fn<F, A, R, Fut>(
+    name: &str,
+    description: &str,
+    function: F,
+) -> ToolFn<impl Fn(A, EffectKey) -> Fut + Send + Sync + 'static, A>
 where
     F: Fn(A) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + JsonSchema + Send + 'static,
     R: Serialize,
     Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
 {
+    make(name, description, EffectClass::Once, None, move |args, _| function(args))
+}
+
+/// Makes a tool whose target removes doubles by a key: the function hands the key on, and it is the same in
+/// every attempt. The target has to know a key for at least `dedup_for`; afterwards a person is asked.
+pub fn keyed_tool_fn<F, A, R, Fut>(name: &str, description: &str, dedup_for: Duration, function: F) -> ToolFn<F, A>
+where
+    F: Fn(A, EffectKey) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    R: Serialize,
+    Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+{
+    make(name, description, EffectClass::Keyed, Some(dedup_for), function)
+}
+
+fn make<F, A: JsonSchema>(
+    name: &str,
+    description: &str,
+    class: EffectClass,
+    dedup_for: Option<Duration>,
+    function: F,
+) -> ToolFn<F, A> {
+    let parameters = schemars::schema_for!(A).as_value().to_string();
     ToolFn {
-        offer: ToolOffer {
-            name: name.into(),
-            description: description.into(),
-            parameters: schemars::schema_for!(A).as_value().to_string(),
-        },
-        terms: ToolTerms { class: EffectClass::Once, timeout_ms: 60_000 },
+        offer: ToolOffer { name: name.into(), description: description.into(), parameters },
+        terms: ToolTerms { class, timeout_ms: 60_000 },
+        dedup_for,
         function,
         args: PhantomData,
     }
@@ -65,7 +91,7 @@ impl<F, A> ToolFn<F, A> {
 #[async_trait]
 impl<F, A, R, Fut> Tool for ToolFn<F, A>
 where
-    F: Fn(A) -> Fut + Send + Sync + 'static,
+    F: Fn(A, EffectKey) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + JsonSchema + Send + 'static,
     R: Serialize,
     Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
@@ -78,10 +104,14 @@ where
         self.terms
     }
 
-    async fn call(&self, args: &str, _context: &CallContext) -> Result<String, ToolError> {
+    fn dedup_for(&self) -> Option<Duration> {
+        self.dedup_for
+    }
+
+    async fn call(&self, args: &str, context: &CallContext) -> Result<String, ToolError> {
         let text = if args.trim().is_empty() { "{}" } else { args };
         let typed: A = serde_json::from_str(text).map_err(|error| ToolError::invalid_args(error.to_string()))?;
-        let result = (self.function)(typed).await?;
+        let result = (self.function)(typed, context.key).await?;
         // The effect has happened: a result that does not serialise is no reason to do it again.
         serde_json::to_string(&result).map_err(|error| ToolError {
             failure: loopd_kernel::Failure::new("tool.output", error.to_string()),

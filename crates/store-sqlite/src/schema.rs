@@ -64,7 +64,8 @@ pub(crate) fn inspect(conn: &Connection, path: &Path) -> Result<Found> {
     }
     let min_reader = number("PRAGMA user_version")?;
     if min_reader > i64::from(SCHEMA) {
-        let found = u32::try_from(applied(conn).unwrap_or(min_reader)).unwrap_or(u32::MAX);
+        let written = applied(conn).unwrap_or(0).max(min_reader);
+        let found = u32::try_from(written).unwrap_or(u32::MAX);
         return Err(StoreError::TooNew { found, supported: SCHEMA }.into());
     }
     Ok(Found::Ours)

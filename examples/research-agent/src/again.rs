@@ -105,6 +105,7 @@ impl Because {
     fn text(&self, class: EffectClass) -> String {
         let rule = match class.recovery() {
             Recovery::RunAgain => "it changes nothing, so it is run again",
+            Recovery::SendAgainWithKey => "its target knows the key, so it is sent again with it",
             Recovery::ChargeAndRunAgain => "the lost attempt is charged, then it is sent again",
             Recovery::AskPerson => "IT MAY NOT BE SENT AGAIN",
         };

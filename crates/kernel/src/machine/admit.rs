@@ -8,7 +8,7 @@ use crate::model::ModelCall;
 use crate::outcome::Outcome;
 use crate::projection::{Call, Target};
 use crate::record::{Intended, Record, Settlement};
-use crate::units::{MicroUsd, Price, Usage};
+use crate::units::{MicroUsd, Price, TimeMs, Usage};
 use alloc::string::String;
 
 /// Bytes of text that hold at least one token: the bound behind a reservation. Text of most languages
@@ -22,6 +22,7 @@ const TOKENS_PER_MESSAGE: u64 = 16;
 enum Ruling {
     Intend(Intended),
     Settle(&'static str, String),
+    Doubt(&'static str),
     Breach(Breach),
 }
 
@@ -29,7 +30,7 @@ impl Work<'_, '_, '_> {
     /// Admits the next wanted Call. False: there is none, or those that are left back off or have to wait for
     /// a Call in flight.
     pub(super) fn admit_next(&mut self) -> Result<bool, MachineError> {
-        let now = self.env.now.max(self.projection.head.at);
+        let now = self.now();
         let ready = |call: &&Call| call.not_before.is_none_or(|at| at <= now);
         let Some(call) = self.projection.wanted.iter().find(ready).cloned() else { return Ok(false) };
         match self.rule(&call) {
@@ -39,6 +40,7 @@ impl Work<'_, '_, '_> {
                 let usage = free.map(|_| Usage::default());
                 self.settled(call.id, Settlement::Failed, Some(code), message, usage, free)?;
             }
+            Ruling::Doubt(reason) => self.settled(call.id, Settlement::Unknown, None, reason.into(), None, None)?,
             // What is in flight may settle below its reservation and make room.
             Ruling::Breach(_) if !self.projection.open.is_empty() => return Ok(false),
             Ruling::Breach(breach) => self.park(Outcome::BudgetExceeded { breach })?,
@@ -55,7 +57,18 @@ impl Work<'_, '_, '_> {
                 let Some(terms) = self.env.catalog.tool(tool) else {
                     return Ruling::Settle("tool.unknown", alloc::format!("there is no tool named `{tool}`"));
                 };
-                Ruling::Intend(self.intent(call, terms.class, terms.timeout_ms))
+                let mut intended = self.intent(call, terms.class, terms.timeout_ms);
+                if let Some(until) = call.resend_until {
+                    // An attempt that landed after the target forgot the key would be a second effect.
+                    intended.abort_ms = intended.abort_ms.min(until.since(self.now()));
+                    if intended.abort_ms == 0 {
+                        return Ruling::Doubt(
+                            "an attempt may have happened, and the target may have forgotten its key",
+                        );
+                    }
+                }
+                intended.dedup_ms = self.env.catalog.dedup_for_ms(tool).filter(|_| terms.class == EffectClass::Keyed);
+                Ruling::Intend(intended)
             }
             Target::Model(model) => self.rule_model(call, model),
         }
@@ -100,8 +113,13 @@ impl Work<'_, '_, '_> {
         bytes.div_ceil(BYTES_PER_TOKEN).saturating_add(messages * TOKENS_PER_MESSAGE)
     }
 
+    /// The time that the next Entry will have.
+    fn now(&self) -> TimeMs {
+        self.env.now.max(self.projection.head.at)
+    }
+
     fn intent(&self, call: &Call, class: EffectClass, timeout_ms: u64) -> Intended {
-        let now = self.env.now.max(self.projection.head.at);
+        let now = self.now();
         let mut abort_by = now.after(timeout_ms);
         if let Some(wall) = self.projection.limits.wall_ms {
             abort_by = abort_by.min(self.projection.started_at.after(wall));
@@ -110,6 +128,7 @@ impl Work<'_, '_, '_> {
             call: call.id,
             class,
             request: None,
+            dedup_ms: None,
             epoch: self.env.epoch,
             send_ms: self.env.dispatch_window_ms,
             abort_ms: abort_by.since(now),

@@ -5,7 +5,7 @@ use crate::action::{Action, Decision};
 use crate::budget::{Breach, Dimension, Reservation};
 use crate::definition::{Cx, ErasedLoop};
 use crate::digest::Digest;
-use crate::effect::Recovery;
+use crate::effect::EffectClass;
 use crate::entry::PayloadWriter;
 use crate::failure::Failure;
 use crate::ids::{CallId, QuestionId, TimerId};
@@ -82,7 +82,7 @@ impl Work<'_, '_, '_> {
 
     /// Ends a cancelled Run once nothing that may have an effect is in flight.
     fn finish_cancel(&mut self) -> Result<(), MachineError> {
-        self.cancel_open(|class| class.recovery() != Recovery::AskPerson)?;
+        self.cancel_open(EffectClass::may_be_cut)?;
         if self.is_undecided() {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl Work<'_, '_, '_> {
 
     /// Ends a Run whose Loop has finished; what is still in flight is cancelled.
     fn seal(&mut self) -> Result<(), MachineError> {
-        self.cancel_open(|class| class.recovery() != Recovery::AskPerson)?;
+        self.cancel_open(EffectClass::may_be_cut)?;
         if self.is_undecided() {
             return Ok(());
         }

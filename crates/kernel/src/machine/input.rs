@@ -25,6 +25,9 @@ const MAX_RECOVERIES: u32 = 3;
 /// Lost attempts of a billable Call after which recovery gives it up.
 const MAX_LOST_ATTEMPTS: u32 = 3;
 
+/// The first pause before a keyed Call in doubt is sent again; it doubles.
+const RESEND_MS: u64 = 500;
+
 /// How a Run starts.
 #[derive(Clone, Debug)]
 pub struct Admission {
@@ -216,7 +219,7 @@ impl Work<'_, '_, '_> {
             Input::Timer(timer) => self.push(&Record::TimerFired(TimerFired { timer }), Vec::new()),
             Input::Cancel { actor, reason } => {
                 self.push(&Record::CancelRequested(CancelRequested { actor, reason }), Vec::new())?;
-                self.cancel_open(|class| class.recovery() != Recovery::AskPerson)
+                self.cancel_open(EffectClass::may_be_cut)
             }
             Input::Reopen { actor, raise } if matches!(self.projection.status, Status::Open) => {
                 self.push(&Record::BudgetChanged(BudgetChanged { by: actor, raise }), Vec::new())
@@ -260,7 +263,8 @@ impl Work<'_, '_, '_> {
                 Recovery::RunAgain => again.push(call.id),
                 Recovery::ChargeAndRunAgain if call.lost + 1 >= MAX_LOST_ATTEMPTS => lost.push(call.id),
                 Recovery::ChargeAndRunAgain => again.push(call.id),
-                Recovery::AskPerson => unknown.push(call.id),
+                Recovery::SendAgainWithKey if self.knows_key(call) => again.push(call.id),
+                Recovery::SendAgainWithKey | Recovery::AskPerson => unknown.push(call.id),
             }
         }
         let poisoned = self.projection.recoveries >= MAX_RECOVERIES;
@@ -287,8 +291,14 @@ impl Work<'_, '_, '_> {
         usage: Option<Usage>,
         cost: Option<MicroUsd>,
     ) -> Result<(), MachineError> {
-        let asks = self.open_call(id)?.intent.as_ref().is_none_or(|i| i.class.recovery() == Recovery::AskPerson);
+        let call = self.open_call(id)?;
+        let class = call.intent.as_ref().map_or(EffectClass::Once, |intent| intent.class);
+        let asks = !class.may_be_cut();
+        let again = class.recovery() == Recovery::SendAgainWithKey && self.knows_key(call);
         match settling {
+            // Whether it happened does not matter to a target that knows the key.
+            Settling::Failed(failure, Disposition::InDoubt) if again => self.send_again(id, &failure),
+            Settling::Interrupted(reason) if again => self.send_again(id, &Failure::new("call.interrupted", reason)),
             Settling::Landed(output) => self.settled(id, Settlement::Landed, None, output, usage, cost),
             Settling::Failed(failure, Disposition::InDoubt) if asks => {
                 self.settled(id, Settlement::Unknown, Some(&failure.code), failure.message, usage, cost)
@@ -318,6 +328,22 @@ impl Work<'_, '_, '_> {
         let joins = call.target.joins();
         let record = Settled { call: id, how, code: code.map(String::from), usage, cost, joins };
         self.push(&Record::Settled(record), body.into_bytes())
+    }
+
+    /// Whether the target of a keyed Call still knows the key, and the Call was not lost too often.
+    fn knows_key(&self, call: &Call) -> bool {
+        let now = self.env.now.max(self.projection.head.at);
+        call.lost + 1 < MAX_LOST_ATTEMPTS && call.resend_until.is_some_and(|until| now < until)
+    }
+
+    fn send_again(&mut self, id: CallId, failure: &Failure) -> Result<(), MachineError> {
+        let call = self.open_call(id)?;
+        let retry_at = self.env.now.after(RESEND_MS << call.lost);
+        let (n, setback, code) = (call.attempts, Setback::Stopped, failure.code.clone());
+        let mut payload = PayloadWriter::default();
+        let message = payload.add(failure.message.as_bytes());
+        let record = Attempted { call: id, n, setback, code, message, usage: None, cost: None, retry_at };
+        self.push(&Record::Attempted(record), payload.finish())
     }
 
     fn answer(&mut self, id: QuestionId, end: QuestionEnd, actor: String, value: String) -> Result<(), MachineError> {

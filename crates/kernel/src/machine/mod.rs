@@ -53,6 +53,11 @@ pub struct ModelTerms {
 pub trait Catalog: Send + Sync {
     /// The terms of a tool, when there is one of this name.
     fn tool(&self, name: &str) -> Option<ToolTerms>;
+    /// How long the target of a keyed tool knows a key, in milliseconds; without it a keyed tool recovers like
+    /// `Once`.
+    fn dedup_for_ms(&self, _tool: &str) -> Option<u64> {
+        None
+    }
     /// The terms of a model, when there is one of this name.
     fn model(&self, name: &str) -> Option<ModelTerms>;
 }

@@ -2,7 +2,7 @@
 
 use super::{Call, FoldError, FoldProblem, Intent, Pending, Projection, Status, Target, Timer, Waiting};
 use crate::digest::Digest;
-use crate::effect::EffectClass;
+use crate::effect::{EffectClass, Recovery};
 use crate::entry::{Entry, Span};
 use crate::ids::{CallId, QuestionId, Seq};
 use crate::model::ModelCall;
@@ -189,7 +189,17 @@ impl Projection {
 
     fn want(&mut self, id: CallId, decided: Seq, ordinal: u32, target: Target) {
         self.last_call = self.last_call.max(id);
-        self.wanted.push(Call { id, decided, ordinal, target, attempts: 0, lost: 0, not_before: None, intent: None });
+        self.wanted.push(Call {
+            id,
+            decided,
+            ordinal,
+            target,
+            attempts: 0,
+            lost: 0,
+            resend_until: None,
+            not_before: None,
+            intent: None,
+        });
     }
 
     fn set_timer(&mut self, id: crate::ids::TimerId, at: TimeMs) {
@@ -218,6 +228,8 @@ impl Projection {
             if call.intent.as_ref().is_some_and(|intent| intent.class == EffectClass::Billable) {
                 // Nobody knows what the lost attempt cost: it is charged as if it had cost all it might.
                 self.ledger.spend(&call.reserved(), None, None);
+            }
+            if call.intent.as_ref().is_some_and(|intent| intent.class.recovery() != Recovery::RunAgain) {
                 call.lost += 1;
             }
             call.intent = None;
@@ -259,6 +271,8 @@ impl Projection {
         self.epoch = intended.epoch;
         self.ledger.reserve(&intended.reserve);
         call.not_before = None;
+        // The target counts from the first attempt that reached it, which was not before the first intent.
+        call.resend_until = call.resend_until.or(intended.dedup_ms.map(|ms| entry.at.after(ms)));
         call.intent = Some(Intent {
             seq: entry.seq,
             class: intended.class,

@@ -87,6 +87,9 @@ pub struct Call {
     /// Attempts that were lost with their worker.
     #[serde(default)]
     pub lost: u32,
+    /// Until when the target of a keyed Call certainly knows the key of its first attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resend_until: Option<TimeMs>,
     /// Not sent before this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<TimeMs>,

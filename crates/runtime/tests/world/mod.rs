@@ -2,12 +2,13 @@
 #![allow(dead_code, reason = "each test binary uses its part of the world")]
 
 pub mod dying;
+pub mod port;
 
 use dying::{Death, Dying};
 use loopd_kernel::budget::Limits;
 use loopd_kernel::machine::{Admission, ToolTerms};
 use loopd_kernel::model::{Message, ToolOffer};
-use loopd_kernel::{Cx, Decision, EffectClass, Event, Failure, Loop, RunId, Seq, TimeMs, erase};
+use loopd_kernel::{Cx, Decision, EffectClass, ErasedLoop, Event, Failure, Loop, RunId, Seq, TimeMs, erase};
 use loopd_runtime::{
     CallContext, Clock, Config, Driven, Entropy, FixedPrograms, Program, RunEnd, Runtime, Started, Tool, ToolError,
 };
@@ -39,6 +40,11 @@ impl Loop for ClosureLoop {
     fn transition(&self, cx: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
         (self.0)(cx, state, event)
     }
+}
+
+/// The Loop made of a closure.
+pub fn closure(step: Step) -> Arc<dyn ErasedLoop> {
+    erase(ClosureLoop(step), Vec::new())
 }
 
 struct Counted {
@@ -93,19 +99,32 @@ impl loopd_runtime::Model for Scripted {
 /// Virtual time: tokio's paused clock.
 pub struct VirtualClock(tokio::time::Instant);
 
+impl Default for VirtualClock {
+    fn default() -> Self {
+        Self(tokio::time::Instant::now())
+    }
+}
+
 impl Clock for VirtualClock {
     fn now(&self) -> TimeMs {
         TimeMs(1_000_000).after(self.0.elapsed().as_millis() as u64)
     }
 }
 
+/// A counter, and the stream that it counts: two workers that live at once need two.
 #[derive(Default)]
-pub struct CountedEntropy(AtomicU32);
+pub struct CountedEntropy(AtomicU32, u64);
+
+impl CountedEntropy {
+    pub fn of(stream: u64) -> Self {
+        Self(AtomicU32::new(0), stream)
+    }
+}
 
 impl Entropy for CountedEntropy {
     fn salt(&self) -> [u8; 32] {
         let n = self.0.fetch_add(1, Ordering::SeqCst);
-        loopd_kernel::Digest::sha256(&[&n.to_be_bytes()]).0
+        loopd_kernel::Digest::sha256(&[&self.1.to_be_bytes(), &n.to_be_bytes()]).0
     }
 }
 
@@ -124,12 +143,12 @@ pub struct World {
 impl World {
     pub fn new(step: Step) -> Self {
         Self {
-            program: Program::new(erase(ClosureLoop(step), Vec::new())),
+            program: Program::new(closure(step)),
             store: MemoryStore::new(),
             dying: None,
             counters: BTreeMap::new(),
             limits: Limits::default(),
-            clock: Arc::new(VirtualClock(tokio::time::Instant::now())),
+            clock: Arc::default(),
             entropy: Arc::default(),
             runtime: OnceLock::new(),
             run: Cell::new(None),
@@ -145,6 +164,11 @@ impl World {
         self.counters.insert(name.into(), calls.clone());
         let offer = ToolOffer { name: name.into(), description: String::new(), parameters: "{}".into() };
         self.program = self.program.tool(Arc::new(Counted { offer, class, ms, calls }));
+        self
+    }
+
+    pub fn with_tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.program = self.program.tool(tool);
         self
     }
 
@@ -252,6 +276,17 @@ impl World {
         replayer.verifier().finish(row.head, &row.hash).unwrap();
         assert!(settled.values().all(|count| *count == 1), "{settled:?}");
         assert!(replayer.projection().open.is_empty());
+    }
+
+    /// The Loop with its tools and models.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// This world's processes work on another handle.
+    pub fn over(mut self, store: MemoryStore) -> Self {
+        self.store = store;
+        self
     }
 
     /// Commits of this world's processes fail as `policy` says.

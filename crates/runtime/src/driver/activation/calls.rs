@@ -2,7 +2,6 @@
 
 use super::super::perform::{Work, settle};
 use super::{Activation, DriveError, Grace};
-use loopd_kernel::effect::Recovery;
 use loopd_kernel::failure::Disposition;
 use loopd_kernel::machine::{Input, Permit, Settling};
 use loopd_kernel::model::{ConstantsRef, ModelConstants};
@@ -23,7 +22,8 @@ impl Activation {
             return (call, settle(call, Settling::Failed(failure, Disposition::InDoubt), None, None));
         }
         let class = self.machine.projection().call(call).and_then(|call| call.intent.as_ref()).map(|i| i.class);
-        if class.is_none_or(|class| class.recovery() == Recovery::AskPerson) {
+        // The machine decides about a Call that may change the world: ask, or send again with its key.
+        if class.is_none_or(|class| !class.may_be_cut()) {
             return (call, settle(call, Settling::Interrupted("given up while it ran".into()), None, None));
         }
         // What may run again is no failure of the Run: it is wanted again, here or by the next worker.

@@ -1,0 +1,177 @@
+//! A worker's own door to the shared in-memory store: it can be paused with its worker, answers late, loses and
+//! doubles hints, and counts what was committed.
+
+use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
+use loopd_store::{
+    Batch, Claim, Claimed, Hint, Hints, InboxItem, MemoryStore, Page, QuestionRow, Receipt, RunFilter, RunRow,
+    Snapshot, Store, StoreError, WorkerId, Write,
+};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+/// Whatever passes it waits while its worker is paused.
+#[derive(Clone)]
+pub struct Gate(Arc<Mutex<Instant>>);
+
+impl Gate {
+    pub fn open() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    pub fn close_for(&self, pause: Duration) {
+        *self.0.lock().unwrap() = Instant::now() + pause;
+    }
+
+    pub async fn pass(&self) {
+        loop {
+            let until = *self.0.lock().unwrap();
+            if until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
+    }
+}
+
+/// How long the answer to commit number n takes, and how long the whole worker is paused after it.
+type Pauses = Box<dyn FnMut(u64) -> (Duration, Duration) + Send>;
+
+/// What becomes of a hint: how often it arrives.
+type Echoes = Box<dyn FnMut(Hint) -> usize + Send>;
+
+pub struct Port {
+    inner: MemoryStore,
+    pub gate: Gate,
+    /// Until when the store knows this worker to be alive.
+    pub lease: Arc<AtomicI64>,
+    /// Batches with Entries that the store took: steps of the kernel.
+    pub steps: Arc<AtomicU64>,
+    commits: AtomicU64,
+    pauses: Mutex<Pauses>,
+    hints: Option<broadcast::Sender<Hint>>,
+}
+
+impl Port {
+    pub fn new(inner: MemoryStore) -> Self {
+        Self {
+            inner,
+            gate: Gate::open(),
+            lease: Arc::default(),
+            steps: Arc::default(),
+            commits: AtomicU64::new(0),
+            pauses: Mutex::new(Box::new(|_| (Duration::ZERO, Duration::ZERO))),
+            hints: None,
+        }
+    }
+
+    /// The answer to commit number `n`, counted from 1, comes late.
+    pub fn answering_late(self, n: u64, late: Duration) -> Self {
+        self.pausing(move |commit| (if commit == n { late } else { Duration::ZERO }, Duration::ZERO))
+    }
+
+    pub fn pausing(mut self, pauses: impl FnMut(u64) -> (Duration, Duration) + Send + 'static) -> Self {
+        self.pauses = Mutex::new(Box::new(pauses));
+        self
+    }
+
+    /// Hints arrive as often as `echoes` says: not at all, once, twice. Must be called within tokio.
+    pub fn echoing(mut self, echoes: impl FnMut(Hint) -> usize + Send + 'static) -> Self {
+        let (mut hints, sender) = (self.inner.hints(), broadcast::Sender::new(64));
+        let (mut echoes, forward): (Echoes, _) = (Box::new(echoes), sender.clone());
+        tokio::spawn(async move {
+            while let Ok(hint) = hints.recv().await {
+                for _ in 0..echoes(hint) {
+                    let _ = forward.send(hint);
+                }
+            }
+        });
+        self.hints = Some(sender);
+        self
+    }
+
+    pub fn counting(mut self, steps: Arc<AtomicU64>) -> Self {
+        self.steps = steps;
+        self
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Port {
+    async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError> {
+        self.gate.pass().await;
+        let is_step = batch.writes.iter().any(|write| matches!(write, Write::Append { .. }));
+        let answer = self.inner.commit(batch).await;
+        if is_step && answer.is_ok() {
+            self.steps.fetch_add(1, Ordering::Relaxed);
+        }
+        let n = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
+        let (late, pause) = (self.pauses.lock().unwrap())(n);
+        if !late.is_zero() {
+            tokio::time::sleep(late).await;
+        }
+        if !pause.is_zero() {
+            self.gate.close_for(pause);
+        }
+        self.gate.pass().await;
+        answer
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
+        self.gate.pass().await;
+        self.inner.claim(claim).await
+    }
+
+    async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError> {
+        self.gate.pass().await;
+        self.inner.heartbeat(worker, until).await?;
+        self.lease.store(until.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
+        self.gate.pass().await;
+        self.inner.run(run).await
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
+        self.gate.pass().await;
+        self.inner.runs(filter).await
+    }
+
+    async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        self.gate.pass().await;
+        self.inner.entries(run, after, limit).await
+    }
+
+    async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError> {
+        self.gate.pass().await;
+        self.inner.snapshot(run).await
+    }
+
+    async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
+        self.gate.pass().await;
+        self.inner.inbox(run, limit).await
+    }
+
+    async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError> {
+        self.gate.pass().await;
+        self.inner.questions(run, limit).await
+    }
+
+    async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        self.gate.pass().await;
+        self.inner.blob(digest).await
+    }
+
+    async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
+        self.gate.pass().await;
+        self.inner.next_wake().await
+    }
+
+    fn hints(&self) -> Hints {
+        self.hints.as_ref().map_or_else(|| self.inner.hints(), broadcast::Sender::subscribe)
+    }
+}
