@@ -11,7 +11,7 @@ pub mod ports;
 pub mod program;
 pub mod runtime;
 pub mod system;
-pub mod tool_fn;
+mod tool_fn;
 
 pub use config::Config;
 pub use driver::{CommitError, DriveError, LoadError, load};
@@ -19,4 +19,4 @@ pub use ports::{CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelErr
 pub use program::{CannotRun, FixedPrograms, Program, Programs};
 pub use runtime::{Driven, RunEnd, Runtime, StartError, Started, tell};
 pub use system::{SystemClock, SystemEntropy};
-pub use tool_fn::{keyed_tool_fn, tool_fn};
+pub use tool_fn::{ToolFn, keyed_tool_fn, tool_fn};
