@@ -6,6 +6,7 @@
 
 pub mod config;
 pub mod driver;
+mod handle;
 mod keeper;
 pub mod ports;
 pub mod program;
@@ -15,8 +16,9 @@ mod tool_fn;
 
 pub use config::Config;
 pub use driver::{CommitError, DriveError, LoadError, load};
+pub use handle::{Driven, RunEnd, StartError, Started, tell};
 pub use ports::{CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, Tool, ToolError};
 pub use program::{CannotRun, FixedPrograms, Program, Programs};
-pub use runtime::{Driven, RunEnd, Runtime, StartError, Started, tell};
+pub use runtime::Runtime;
 pub use system::{SystemClock, SystemEntropy};
 pub use tool_fn::{ToolFn, keyed_tool_fn, tool_fn};

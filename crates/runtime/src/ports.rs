@@ -101,6 +101,15 @@ pub enum ModelError {
         /// Usage, where the provider said it.
         usage: Option<Usage>,
     },
+    /// The provider began to answer and then stopped for good: sending it again would not help, and what came
+    /// cost something.
+    #[error("stopped: {message}")]
+    Stopped {
+        /// The provider's words.
+        message: String,
+        /// Usage, where the provider said it.
+        usage: Option<Usage>,
+    },
     /// The request is wrong and stays wrong.
     #[error("rejected: {0}")]
     Rejected(String),
@@ -120,7 +129,7 @@ impl ModelError {
             Self::RateLimited { .. } | Self::Unavailable { .. } | Self::Interrupted { .. } | Self::Malformed { .. } => {
                 true
             }
-            Self::Rejected(_) | Self::TooLarge(_) | Self::Unauthorised(_) => false,
+            Self::Stopped { .. } | Self::Rejected(_) | Self::TooLarge(_) | Self::Unauthorised(_) => false,
         }
     }
 
@@ -132,6 +141,7 @@ impl ModelError {
             Self::Unavailable { .. } => "model.unavailable",
             Self::Interrupted { .. } => "model.interrupted",
             Self::Malformed { .. } => "model.malformed",
+            Self::Stopped { .. } => "model.stopped",
             Self::Rejected(_) => "model.rejected",
             Self::TooLarge(_) => "model.too_large",
             Self::Unauthorised(_) => "model.unauthorised",
@@ -147,7 +157,7 @@ impl ModelError {
             | Self::Rejected(_)
             | Self::TooLarge(_)
             | Self::Unauthorised(_) => Some(Usage::default()),
-            Self::Interrupted { usage, .. } | Self::Malformed { usage, .. } => *usage,
+            Self::Interrupted { usage, .. } | Self::Malformed { usage, .. } | Self::Stopped { usage, .. } => *usage,
         }
     }
 
@@ -158,6 +168,7 @@ impl ModelError {
             Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
             Self::Interrupted { .. }
             | Self::Malformed { .. }
+            | Self::Stopped { .. }
             | Self::Rejected(_)
             | Self::TooLarge(_)
             | Self::Unauthorised(_) => None,

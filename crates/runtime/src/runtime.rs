@@ -1,16 +1,16 @@
 //! The runtime of one process: starts, claims, wakes and drains Runs.
 
 use crate::config::Config;
-use crate::driver::{self, Activation, CommitError, DriveError, Holder, LoadError, Loaded, Performer, Signals};
+use crate::driver::{self, Activation, CommitError, DriveError, Holder, Loaded, Performer, Signals};
+use crate::handle::{Driven, RunEnd, StartError, Started, tell};
 use crate::ports::{Clock, Delta, Entropy};
 use crate::program::{CannotRun, Program, Programs};
 use crate::system::{SystemClock, SystemEntropy};
-use loopd_kernel::machine::{Admission, Env, Input, MachineError, Pace, Step};
-use loopd_kernel::projection::Waits;
+use loopd_kernel::machine::{Admission, Env, Input, Pace, Step};
+use loopd_kernel::record::Record;
 use loopd_kernel::{Digest, Epoch, Machine, Outcome, Projection, RunId, TimeMs};
 use loopd_store::{
-    Batch, Claim, Claimed, Expect, Expectation, InboxBody, InboxItem, RunRow, RunStatus, Store, StoreError, WorkerId,
-    Write,
+    Batch, Claim, Claimed, Expect, Expectation, InboxBody, RunRow, RunStatus, Store, StoreError, WorkerId, Write,
 };
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,76 +19,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// How driving a Run ended here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunEnd {
-    /// It is sealed, or parked at a reopenable outcome; the output is JSON text.
-    Ended(Outcome),
-    /// It waits for a person, a signal or a timer, and costs no memory.
-    Suspended(Waits),
-    /// The worker stopped first; the Run goes on wherever it is claimed next.
-    Released,
-    /// The worker had to give it up.
-    Lost(DriveError),
-}
-
-/// Why a Run was not started, or not taken over.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StartError {
-    /// The Loop refused the input, or the machine the Run.
-    #[error("{0}")]
-    Machine(MachineError),
-    /// The Loop panicked over the input.
-    #[error("the loop panicked while it read the input")]
-    InitPanicked,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Nobody here can run it.
-    #[error("this worker cannot run it: {0}")]
-    CannotRun(CannotRun),
-    /// It cannot be recovered.
-    #[error(transparent)]
-    Load(LoadError),
-    /// There is no such Run.
-    #[error("there is no run {0}")]
-    NotFound(RunId),
-    /// It has ended, or a live worker drives it.
-    #[error("the run cannot be taken over now: it is {0}")]
-    NotClaimable(&'static str),
-    /// The commit of its first Entries failed.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-}
-
-/// A Run that is driven here.
-#[must_use = "a driven run goes on whether or not anybody waits for it"]
-#[derive(Debug, Clone)]
-pub struct Driven {
-    /// The Run.
-    pub run: RunId,
-    end: watch::Receiver<Option<RunEnd>>,
-}
-
-impl Driven {
-    /// Waits until driving it ends here.
-    pub async fn wait(mut self) -> RunEnd {
-        match self.end.wait_for(Option::is_some).await {
-            Ok(end) => end.clone().unwrap_or(RunEnd::Released),
-            Err(_) => RunEnd::Released,
-        }
-    }
-}
-
-/// What starting a Run came to.
-#[derive(Debug, Clone)]
-pub enum Started {
-    /// It is new, and driven here.
-    New(Driven),
-    /// The admission key names a Run that was started before.
-    Already(RunId),
-}
 
 /// Everything that the tasks of a runtime share.
 pub(crate) struct Inner {
@@ -229,7 +159,7 @@ impl Runtime {
         let now = inner.performer.clock.now();
         id[..6].copy_from_slice(now.0.to_be_bytes().get(2..).unwrap_or(&[0; 6]));
         let run = RunId(id);
-        let (tenant, key) = (admission.tenant.clone(), admission.key.clone());
+        let (tenant, key, input) = (admission.tenant.clone(), admission.key.clone(), admission.input.clone());
         let holder = self.holder(Epoch(1));
         let (projection, step) = self.admit(run, now, program, admission)?;
         let mut row = driver::new_row(&projection, &tenant, key, &holder);
@@ -246,7 +176,7 @@ impl Runtime {
         match created {
             Ok(()) => {}
             Err(CommitError::Store(StoreError::Conflict(Expectation::Admission(first)))) => {
-                return Ok(Started::Already(first));
+                return self.again(first, program.definition().name(), &input).await;
             }
             Err(error) => return Err(error.into()),
         }
@@ -280,6 +210,20 @@ impl Runtime {
             Err(_) => return Err(StartError::InitPanicked),
         };
         Ok((machine.projection().clone(), step))
+    }
+
+    /// The Run that an admission key names already: the same Loop on the same input, or the key is taken.
+    async fn again(&self, first: RunId, name: &str, input: &str) -> Result<Started, StartError> {
+        let entries = self.inner.store.entries(first, loopd_kernel::Seq(0), 1).await?;
+        let entry = entries.first().ok_or(StartError::NotFound(first))?;
+        match Record::decode(entry.kind, &entry.record) {
+            Ok(Record::Started(started))
+                if started.loop_name == name && started.input.text(&entry.payload) == Some(input) =>
+            {
+                Ok(Started::Already(first))
+            }
+            _ => Err(StartError::KeyTaken(first)),
+        }
     }
 
     /// Takes a Run over and drives it: after a crash it recovers, after a polite stop it goes on.
@@ -424,7 +368,7 @@ impl Runtime {
         let entry = ActiveEntry { runtime: self.clone(), run, mine };
         self.inner.tasks.spawn(async move {
             let end = match activation.drive(first).await {
-                Ok(projection) => run_end(&projection),
+                Ok(projection) => RunEnd::of(&projection),
                 Err(error) => {
                     tracing::warn!(%run, %error, "a run was given up");
                     if error != DriveError::Fenced {
@@ -460,14 +404,6 @@ impl Drop for ActiveEntry {
     }
 }
 
-fn run_end(projection: &Projection) -> RunEnd {
-    match projection.outcome() {
-        Some((outcome, _)) => RunEnd::Ended(outcome.clone()),
-        None if projection.is_suspended() => RunEnd::Suspended(projection.waits()),
-        None => RunEnd::Released,
-    }
-}
-
 impl Inner {
     /// Renews this worker's lease.
     pub(crate) async fn heartbeat(&self) -> Result<(), StoreError> {
@@ -491,17 +427,5 @@ impl Inner {
         let due = lost.iter().filter(|(_, at)| *at <= now).map(|(run, _)| *run).collect();
         lost.retain(|(_, at)| *at > now);
         due
-    }
-}
-
-/// Adds an inbox item to a store, from any process.
-///
-/// # Errors
-/// [`StoreError`]; an item with the same key that is there already is no error.
-pub async fn tell(store: &dyn Store, run: RunId, key: String, at: TimeMs, body: InboxBody) -> Result<(), StoreError> {
-    let item = InboxItem { id: 0, run, key, at, body };
-    match store.commit(Batch { expect: Vec::new(), writes: vec![Write::AddInbox(item)] }).await {
-        Ok(_) | Err(StoreError::Conflict(Expectation::InboxKey(_))) => Ok(()),
-        Err(error) => Err(error),
     }
 }

@@ -128,7 +128,7 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<()> {
     if is_current(conn) {
         return Ok(());
     }
-    let runner = embedded::migrations::runner().set_abort_missing(false);
+    let runner = embedded::migrations::runner().set_abort_missing(false).set_grouped(true);
     let migrated = runner.run(conn).map(|_| ());
     migrated.map_err(|error| StoreError::Unavailable(format!("migration failed: {error}")).into())
 }

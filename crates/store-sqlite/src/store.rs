@@ -78,6 +78,8 @@ impl SqliteStore {
         let path = path.as_ref();
         let place = |error| StoreError::Unavailable(format!("{}: {error}", path.display()));
         std::fs::create_dir_all(folder(path)).map_err(place)?;
+        // Journals hold what people asked and were told.
+        crate::backup::private(path).map_err(place)?;
         let opened = driver(path, now);
         opened.map_err(|failure| named(failure, path))
     }

@@ -1,6 +1,6 @@
 //! Admission: what stands between a wanted Call and its durable intent.
 
-use super::input::is_model;
+use super::input::{EARLIER, is_model};
 use super::{MachineError, Work};
 use crate::budget::{Breach, Reservation};
 use crate::effect::EffectClass;
@@ -55,6 +55,9 @@ impl Work<'_, '_, '_> {
         match &call.target {
             Target::Tool { tool, .. } => {
                 let Some(terms) = self.env.catalog.tool(tool) else {
+                    if call.may_have_happened() {
+                        return Ruling::Doubt(EARLIER);
+                    }
                     return Ruling::Settle("tool.unknown", alloc::format!("there is no tool named `{tool}`"));
                 };
                 let mut intended = self.intent(call, terms.class, terms.timeout_ms);

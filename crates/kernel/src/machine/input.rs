@@ -25,6 +25,9 @@ const MAX_RECOVERIES: u32 = 3;
 /// Lost attempts of a billable Call after which recovery gives it up.
 const MAX_LOST_ATTEMPTS: u32 = 3;
 
+/// Why a keyed Call that is not sent again is in doubt.
+pub(super) const EARLIER: &str = "an earlier attempt of this call may have happened";
+
 /// The first pause before a keyed Call in doubt is sent again; it doubles.
 const RESEND_MS: u64 = 500;
 
@@ -294,12 +297,16 @@ impl Work<'_, '_, '_> {
         let call = self.open_call(id)?;
         let class = call.intent.as_ref().map_or(EffectClass::Once, |intent| intent.class);
         let asks = !class.may_be_cut();
+        let doubtful = call.may_have_happened();
         let again = class.recovery() == Recovery::SendAgainWithKey && self.knows_key(call);
         match settling {
             // Whether it happened does not matter to a target that knows the key.
             Settling::Failed(failure, Disposition::InDoubt) if again => self.send_again(id, &failure),
             Settling::Interrupted(reason) if again => self.send_again(id, &Failure::new("call.interrupted", reason)),
             Settling::Landed(output) => self.settled(id, Settlement::Landed, None, output, usage, cost),
+            Settling::Failed(failure, _) if doubtful => {
+                self.settled(id, Settlement::Unknown, Some(&failure.code), failure.message, usage, cost)
+            }
             Settling::Failed(failure, Disposition::InDoubt) if asks => {
                 self.settled(id, Settlement::Unknown, Some(&failure.code), failure.message, usage, cost)
             }
@@ -380,6 +387,10 @@ impl Work<'_, '_, '_> {
             self.settled(id, Settlement::Cancelled, Some("call.cancelled"), "interrupted".into(), None, None)?;
         }
         for id in wanted {
+            if self.projection.call(id).is_some_and(Call::may_have_happened) {
+                self.settled(id, Settlement::Unknown, Some("call.in_doubt"), EARLIER.into(), None, None)?;
+                continue;
+            }
             let never = Some(MicroUsd(0));
             self.settled(id, Settlement::Cancelled, Some("call.cancelled"), "never sent".into(), None, never)?;
         }

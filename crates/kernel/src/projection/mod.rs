@@ -109,6 +109,13 @@ impl Call {
         EffectKey::derive(run, self.decided, self.ordinal, self.target.name(), &args)
     }
 
+    /// True when an earlier attempt of a keyed Call may have happened: it is then neither failed nor cancelled
+    /// before somebody knows.
+    #[must_use]
+    pub const fn may_have_happened(&self) -> bool {
+        self.resend_until.is_some() && self.lost > 0
+    }
+
     /// What its intent reserved.
     #[must_use]
     pub fn reserved(&self) -> Reservation {

@@ -5,7 +5,9 @@
 use loopd_kernel::budget::Limits;
 use loopd_kernel::machine::{Admission, Catalog, Env, Input, ModelTerms, Pace, ToolTerms};
 use loopd_kernel::units::Price;
-use loopd_kernel::{Cx, Decision, EffectClass, Epoch, Event, Failure, Loop, Machine, Projection, RunId, TimeMs};
+use loopd_kernel::{
+    Cx, Decision, EffectClass, Entry, Epoch, Event, Failure, Loop, Machine, Permit, Projection, RunId, TimeMs,
+};
 use loopd_kernel::{ErasedLoop, erase};
 use std::sync::Arc;
 
@@ -57,6 +59,7 @@ pub struct Bench {
     pub now: i64,
     pub epoch: u64,
     pub permits: usize,
+    pub entries: Vec<Entry>,
 }
 
 impl Bench {
@@ -70,6 +73,7 @@ impl Bench {
             now: 1_000,
             epoch: 1,
             permits: 0,
+            entries: Vec::new(),
         }
     }
 
@@ -77,12 +81,12 @@ impl Bench {
         self.machine.projection()
     }
 
-    pub fn start(&mut self, limits: Limits) {
+    pub fn start(&mut self, limits: Limits) -> Vec<Permit> {
         let admission = Admission { tenant: "default".into(), input: "\"in\"".into(), limits, key: None };
-        self.apply(Input::Start(admission));
+        self.apply(Input::Start(admission))
     }
 
-    pub fn apply(&mut self, input: Input) {
+    pub fn apply(&mut self, input: Input) -> Vec<Permit> {
         self.now += 1;
         let mut salt = || [9; 32];
         let mut env = Env {
@@ -102,6 +106,17 @@ impl Bench {
         assert_eq!(&self.folded, self.machine.projection(), "recovery is the fold");
         let json = serde_json::to_string(&self.folded).unwrap();
         assert_eq!(serde_json::from_str::<Projection>(&json).unwrap(), self.folded, "a snapshot loses nothing");
-        self.permits += step.committed().len();
+        self.entries.extend_from_slice(&step.entries);
+        let permits = step.committed();
+        self.permits += permits.len();
+        permits
+    }
+
+    /// The next worker takes the Run over, and goes on.
+    pub fn recover(&mut self) -> Vec<Permit> {
+        self.epoch += 1;
+        let before = self.apply(Input::Recover);
+        assert!(before.is_empty(), "a recovery is recorded before anything is sent");
+        self.apply(Input::Continue)
     }
 }

@@ -6,7 +6,7 @@ use loopd_store::{
     Batch, Claim, Claimed, Hint, Hints, InboxItem, MemoryStore, Page, QuestionRow, Receipt, RunFilter, RunRow,
     Snapshot, Store, StoreError, WorkerId, Write,
 };
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::broadcast;
@@ -42,6 +42,9 @@ type Pauses = Box<dyn FnMut(u64) -> (Duration, Duration) + Send>;
 /// What becomes of a hint: how often it arrives.
 type Echoes = Box<dyn FnMut(Hint) -> usize + Send>;
 
+/// More requests than any worker makes within one millisecond.
+const MANY: u32 = 10_000;
+
 pub struct Port {
     inner: MemoryStore,
     pub gate: Gate,
@@ -49,6 +52,11 @@ pub struct Port {
     pub lease: Arc<AtomicI64>,
     /// Batches with Entries that the store took: steps of the kernel.
     pub steps: Arc<AtomicU64>,
+    /// Set when the worker asked the store for ever at one instant.
+    pub spins: Arc<AtomicBool>,
+    asked: Mutex<(Instant, u32)>,
+    /// While it is set no heartbeat reaches the store.
+    pub unheard: Arc<AtomicBool>,
     commits: AtomicU64,
     pauses: Mutex<Pauses>,
     hints: Option<broadcast::Sender<Hint>>,
@@ -61,6 +69,9 @@ impl Port {
             gate: Gate::open(),
             lease: Arc::default(),
             steps: Arc::default(),
+            spins: Arc::default(),
+            asked: Mutex::new((Instant::now(), 0)),
+            unheard: Arc::default(),
             commits: AtomicU64::new(0),
             pauses: Mutex::new(Box::new(|_| (Duration::ZERO, Duration::ZERO))),
             hints: None,
@@ -92,6 +103,27 @@ impl Port {
         self
     }
 
+    /// Every request passes here. Virtual time stands still while somebody spins, so a request too many ends it.
+    async fn pass(&self) {
+        {
+            let (mut asked, now) = (self.asked.lock().unwrap(), Instant::now());
+            *asked = if asked.0 == now { (now, asked.1 + 1) } else { (now, 0) };
+            if asked.1 > MANY {
+                self.spins.store(true, Ordering::Relaxed);
+            }
+        }
+        if self.spins.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        self.gate.pass().await;
+    }
+
+    /// Shares the note that the worker spins.
+    pub fn telling(mut self, spins: Arc<AtomicBool>) -> Self {
+        self.spins = spins;
+        self
+    }
+
     pub fn counting(mut self, steps: Arc<AtomicU64>) -> Self {
         self.steps = steps;
         self
@@ -101,7 +133,7 @@ impl Port {
 #[async_trait::async_trait]
 impl Store for Port {
     async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         let is_step = batch.writes.iter().any(|write| matches!(write, Write::Append { .. }));
         let answer = self.inner.commit(batch).await;
         if is_step && answer.is_ok() {
@@ -120,54 +152,57 @@ impl Store for Port {
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.claim(claim).await
     }
 
     async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
+        if self.unheard.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable("nobody hears it".into()));
+        }
         self.inner.heartbeat(worker, until).await?;
         self.lease.store(until.0, Ordering::Relaxed);
         Ok(())
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.run(run).await
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.runs(filter).await
     }
 
     async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.entries(run, after, limit).await
     }
 
     async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.snapshot(run).await
     }
 
     async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.inbox(run, limit).await
     }
 
     async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.questions(run, limit).await
     }
 
     async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.blob(digest).await
     }
 
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
-        self.gate.pass().await;
+        self.pass().await;
         self.inner.next_wake().await
     }
 

@@ -97,7 +97,7 @@ pub async fn verified(store: &dyn Store, run: RunId) -> Seq {
 }
 
 /// The variable that makes a test of this program act as a child process.
-const CHILD: &str = "LOOPD_TEST_CHILD";
+pub const CHILD: &str = "LOOPD_TEST_CHILD";
 
 /// Starts this test program again, to run only the test `name`, which finds `argument` in [`child_argument`].
 pub fn child(name: &str, argument: &str) -> Child {

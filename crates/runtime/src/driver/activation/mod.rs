@@ -190,6 +190,7 @@ impl Activation {
                 }
                 Woken::Inbox => {
                     self.read_inbox().await?;
+                    self.queue.push_back((Input::Continue, None));
                 }
                 // An answer that came in time goes before the expiry of its question.
                 Woken::Timer => self.look_around().await?,
@@ -304,11 +305,14 @@ impl Activation {
     fn apply(&mut self, input: Input) -> Result<Applied, DriveError> {
         let entropy = self.performer.entropy.clone();
         let mut salt = || entropy.salt();
+        let window = self.dispatch_window_ms();
+        // Without a lease nothing may be sent, so nothing is intended; the next beat renews it and says so.
+        let stops = self.signals.drain.is_cancelled() || window == 0;
         let mut env = Env {
             now: self.performer.clock.now(),
             epoch: self.holder.epoch,
-            dispatch_window_ms: self.dispatch_window_ms(),
-            pace: if self.signals.drain.is_cancelled() { Pace::Drain } else { Pace::Full },
+            dispatch_window_ms: window,
+            pace: if stops { Pace::Drain } else { Pace::Full },
             catalog: &*self.program,
             definition: &**self.program.definition(),
             salt: &mut salt,

@@ -1,0 +1,104 @@
+//! What a worker says about its Runs, and how anybody talks to one.
+
+use crate::driver::{CommitError, DriveError, LoadError};
+use crate::program::CannotRun;
+use loopd_kernel::machine::MachineError;
+use loopd_kernel::projection::Waits;
+use loopd_kernel::{Outcome, Projection, RunId, TimeMs};
+use loopd_store::{Batch, Expectation, InboxBody, InboxItem, Store, StoreError, Write};
+use tokio::sync::watch;
+
+/// How driving a Run ended here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It is sealed, or parked at a reopenable outcome; the output is JSON text.
+    Ended(Outcome),
+    /// It waits for a person, a signal or a timer, and costs no memory.
+    Suspended(Waits),
+    /// The worker stopped first; the Run goes on wherever it is claimed next.
+    Released,
+    /// The worker had to give it up.
+    Lost(DriveError),
+}
+
+/// Why a Run was not started, or not taken over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// The Loop refused the input, or the machine the Run.
+    #[error("{0}")]
+    Machine(MachineError),
+    /// The admission key names a Run of another Loop or another input.
+    #[error("the key is taken by {0}, which does something else")]
+    KeyTaken(RunId),
+    /// The Loop panicked over the input.
+    #[error("the loop panicked while it read the input")]
+    InitPanicked,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nobody here can run it.
+    #[error("this worker cannot run it: {0}")]
+    CannotRun(CannotRun),
+    /// It cannot be recovered.
+    #[error(transparent)]
+    Load(LoadError),
+    /// There is no such Run.
+    #[error("there is no run {0}")]
+    NotFound(RunId),
+    /// It has ended, or a live worker drives it.
+    #[error("the run cannot be taken over now: it is {0}")]
+    NotClaimable(&'static str),
+    /// The commit of its first Entries failed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// A Run that is driven here.
+#[must_use = "a driven run goes on whether or not anybody waits for it"]
+#[derive(Debug, Clone)]
+pub struct Driven {
+    /// The Run.
+    pub run: RunId,
+    pub(crate) end: watch::Receiver<Option<RunEnd>>,
+}
+
+impl Driven {
+    /// Waits until driving it ends here.
+    pub async fn wait(mut self) -> RunEnd {
+        match self.end.wait_for(Option::is_some).await {
+            Ok(end) => end.clone().unwrap_or(RunEnd::Released),
+            Err(_) => RunEnd::Released,
+        }
+    }
+}
+
+/// What starting a Run came to.
+#[derive(Debug, Clone)]
+pub enum Started {
+    /// It is new, and driven here.
+    New(Driven),
+    /// The admission key names a Run that was started before.
+    Already(RunId),
+}
+
+impl RunEnd {
+    pub(crate) fn of(projection: &Projection) -> Self {
+        match projection.outcome() {
+            Some((outcome, _)) => Self::Ended(outcome.clone()),
+            None if projection.is_suspended() => Self::Suspended(projection.waits()),
+            None => Self::Released,
+        }
+    }
+}
+
+/// Adds an inbox item to a store, from any process.
+///
+/// # Errors
+/// [`StoreError`]; an item with the same key that is there already is no error.
+pub async fn tell(store: &dyn Store, run: RunId, key: String, at: TimeMs, body: InboxBody) -> Result<(), StoreError> {
+    let item = InboxItem { id: 0, run, key, at, body };
+    match store.commit(Batch { expect: Vec::new(), writes: vec![Write::AddInbox(item)] }).await {
+        Ok(_) | Err(StoreError::Conflict(Expectation::InboxKey(_))) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

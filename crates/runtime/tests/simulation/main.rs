@@ -1,0 +1,79 @@
+//! Deterministic simulation: one thread, virtual time, seeded faults, deaths, pauses and people. A failing seed
+//! prints the one command that repeats it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+mod chance;
+mod checks;
+mod lives;
+mod people;
+mod rivals;
+mod scripts;
+#[path = "../world/mod.rs"]
+mod world;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Seeds of a normal test run; `LOOPD_SEEDS` asks for more, `LOOPD_SEED` for one.
+const SEEDS: u64 = 200;
+
+/// Tells a story once per seed and says how fast it was.
+fn simulate<F: Future>(name: &'static str, story: impl Fn(u64, Arc<AtomicU64>) -> F) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let seeds = match number("LOOPD_SEED") {
+        Some(one) => one..one + 1,
+        None => 0..number("LOOPD_SEEDS").unwrap_or(SEEDS),
+    };
+    let (steps, count, before) = (Arc::new(AtomicU64::new(0)), seeds.end - seeds.start, cpu());
+    for seed in seeds {
+        let repeat = Repeat(name, seed);
+        once(story(seed, steps.clone()));
+        std::mem::forget(repeat);
+    }
+    let steps = steps.load(Ordering::Relaxed);
+    let speed = before.zip(cpu()).map_or("unknown here".to_owned(), |(before, after)| {
+        let ms = (after - before).as_secs_f64() * 1_000.0;
+        format!("{ms:.0} steps_per_cpu_ms={:.1}", steps as f64 / ms.max(0.001))
+    });
+    println!("sim story={name} seeds={count} steps={steps} cpu_ms={speed}");
+}
+
+/// Runs one story in a world of its own: one thread, and a clock that jumps to whatever happens next.
+fn once<T>(story: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(story)
+}
+
+/// CPU time of this thread, where the system tells.
+fn cpu() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_doubled_under_seeded_faults_and_deaths() {
+    simulate("lives", lives::live);
+}
+
+#[test]
+fn two_workers_on_one_run_send_nothing_twice_and_bring_it_to_its_end() {
+    simulate("rivals", rivals::live);
+}
+
+#[test]
+fn a_seed_comes_to_the_same_journal_every_time() {
+    for seed in [1, 2, 3] {
+        let head = || once(rivals::live(seed, Arc::default()));
+        assert_eq!(head(), head(), "seed {seed} cannot be repeated");
+    }
+}
+
+/// Says how to repeat the seed that is running when a check fails.
+struct Repeat(&'static str, u64);
+
+impl Drop for Repeat {
+    fn drop(&mut self) {
+        eprintln!("story {}, repeat with: cargo xtask sim --seed {}", self.0, self.1);
+    }
+}
