@@ -4,6 +4,7 @@
 //! a violation, so a moved folder or a broken filter cannot turn a check silently green.
 
 pub mod architecture;
+pub mod mutants;
 pub mod repository;
 pub mod tidy;
 pub mod totals;

@@ -1,6 +1,7 @@
 //! `cargo xtask WORD`: the few words that people and machines use to work on this repository.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod trial;
 mod words;
 
 use std::ffi::OsString;
@@ -16,6 +17,8 @@ cargo xtask WORD
   test                         all tests of the workspace, doc tests included
   demo                         the main job, offline: run, kill, resume, record, replay
   kills [--count N]            kill the real program N times at random points (default 20)
+  sim [--seeds N | --seed S]   the deterministic simulation, optimised: N seeds (default 2000), or one again
+  mutants [NAME…]              break the program on purpose: each fault must turn its named test red
   bench [--quick] [--json F]   speed and memory beside the raw limits of this machine
 ";
 
@@ -26,6 +29,8 @@ enum Word {
     Test,
     Demo,
     Kills { count: u32 },
+    Sim { seeds: words::Seeds },
+    Mutants { names: Vec<String> },
     Bench { arguments: Vec<OsString> },
 }
 
@@ -48,6 +53,8 @@ fn run(word: Word) -> Result<()> {
         Word::Test => words::test(&root)?,
         Word::Demo => words::demo(&root)?,
         Word::Kills { count } => words::kills(&root, count)?,
+        Word::Sim { seeds } => words::sim(&root, seeds)?,
+        Word::Mutants { names } => trial::mutants(&root, &names)?,
         Word::Bench { arguments } => words::bench(&root, &arguments)?,
     }
     Ok(())
@@ -65,6 +72,8 @@ fn parse(mut parser: lexopt::Parser) -> Result<Word> {
         "test" => Word::Test,
         "demo" => Word::Demo,
         "kills" => Word::Kills { count: count(&mut parser)? },
+        "sim" => Word::Sim { seeds: seeds(&mut parser)? },
+        "mutants" => return Ok(Word::Mutants { names: names(&mut parser)? }),
         // The benchmark program knows its own options.
         "bench" => {
             return Ok(Word::Bench { arguments: parser.raw_args()?.collect() });
@@ -83,4 +92,24 @@ fn count(parser: &mut lexopt::Parser) -> Result<u32> {
         Some(Long("count")) => parser.value()?.parse().context("--count wants a number"),
         Some(other) => Err(other.unexpected().into()),
     }
+}
+
+fn seeds(parser: &mut lexopt::Parser) -> Result<words::Seeds> {
+    match parser.next()? {
+        None => Ok(words::Seeds::Many(2_000)),
+        Some(Long("seeds")) => Ok(words::Seeds::Many(parser.value()?.parse().context("--seeds wants a number")?)),
+        Some(Long("seed")) => Ok(words::Seeds::One(parser.value()?.parse().context("--seed wants a number")?)),
+        Some(other) => Err(other.unexpected().into()),
+    }
+}
+
+fn names(parser: &mut lexopt::Parser) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Value(name) => names.push(name.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(names)
 }

@@ -44,18 +44,24 @@ pub struct Repository {
 impl Repository {
     /// Reads the repository at `root`.
     pub fn read(root: &Path) -> Result<Self> {
-        let mut files = Vec::new();
+        let Repository { texts, paths, .. } = Repository::read_texts(root)?;
+        let mut repository = Repository::from_texts(texts)?;
+        repository.paths = paths;
+        Ok(repository)
+    }
+
+    /// Reads it without parsing anything: for checks that look at text alone.
+    pub fn read_texts(root: &Path) -> Result<Self> {
+        let mut texts = Vec::new();
         let mut paths = Vec::new();
         for path in tracked(root)? {
             let bytes = std::fs::read(root.join(&path)).with_context(|| format!("cannot read {path}"))?;
             if let Ok(text) = String::from_utf8(bytes) {
-                files.push(TextFile { path: path.clone(), text });
+                texts.push(TextFile { path: path.clone(), text });
             }
             paths.push(path);
         }
-        let mut repository = Repository::from_texts(files)?;
-        repository.paths = paths;
-        Ok(repository)
+        Ok(Repository { texts, rust: Vec::new(), paths })
     }
 
     /// Builds a repository from texts in memory: the door through which the checks themselves are tested.

@@ -74,6 +74,27 @@ pub fn kills(root: &Path, count: u32) -> Result<()> {
     run(root, command(arguments).env("LOOPD_KILLS", count.to_string()))
 }
 
+/// Which seeds the simulation runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Seeds {
+    /// From 0 on.
+    Many(u64),
+    /// One again.
+    One(u64),
+}
+
+/// Runs the simulation, optimised. Not through nextest, which would end a long run.
+pub fn sim(root: &Path, seeds: Seeds) -> Result<()> {
+    let arguments = ["test", "--quiet", "--profile", "bench", "--package", "loopd-runtime", "--test", "simulation"];
+    let mut command = command(&arguments);
+    match seeds {
+        Seeds::Many(count) => command.env("LOOPD_SEEDS", count.to_string()),
+        Seeds::One(seed) => command.env("LOOPD_SEED", seed.to_string()),
+    };
+    // One story after the other, so that each has a core for itself while its speed is measured.
+    run(root, command.args(["--", "--nocapture", "--test-threads=1"]))
+}
+
 /// Builds the benchmarks optimised and hands them the rest of the command line.
 pub fn bench(root: &Path, arguments: &[OsString]) -> Result<()> {
     require(root, "bench/Cargo.toml")?;
@@ -92,7 +113,7 @@ fn has_nextest(root: &Path) -> bool {
 }
 
 /// The cargo that started us, so that a `+toolchain` choice holds for everything below.
-fn command(arguments: &[&str]) -> Command {
+pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
     command

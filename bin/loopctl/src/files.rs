@@ -4,6 +4,8 @@ use crate::find;
 use crate::journal::{self, Reader, Reading};
 use crate::problem::{Code, Problem};
 use crate::words;
+use loopd_agent::Agent;
+use loopd_agent::manifest::Provider;
 use loopd_fixture::{Fixture, Secrets};
 use loopd_store::Store;
 use std::path::Path;
@@ -68,7 +70,8 @@ pub fn is_file(text: &str) -> bool {
 /// keys by their names.
 pub fn secrets() -> Secrets {
     let mut secrets = Secrets::patterns();
-    for (name, value) in std::env::vars() {
+    for (name, value) in std::env::vars_os() {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
         let upper = name.to_ascii_uppercase();
         let secret = SECRET_ENDINGS.iter().any(|ending| upper.ends_with(ending)) || upper == "API_KEY";
         if secret && value.trim().len() >= SECRET_LENGTH {
@@ -76,4 +79,18 @@ pub fn secrets() -> Secrets {
         }
     }
     secrets
+}
+
+/// [`secrets`] and the key that this Agent's model is called with, whatever its variable is named.
+pub fn secrets_of(definition: &[u8]) -> Secrets {
+    let agent = Agent::from_definition(definition).ok();
+    let variable = agent.and_then(|agent| match &agent.manifest().spec.model.provider {
+        Provider::OpenAi { api_key_env, .. } => api_key_env.clone(),
+        Provider::Demo { .. } => None,
+    });
+    let key = variable.and_then(|name| std::env::var(&name).ok().map(|value| (name, value)));
+    match key.filter(|(_, value)| value.trim().len() >= SECRET_LENGTH) {
+        Some((name, value)) => secrets().known(name, value.trim()),
+        None => secrets(),
+    }
 }

@@ -63,7 +63,8 @@ pub fn bytes(bytes: &[u8]) -> io::Result<()> {
 /// As [`line`].
 pub fn json(format: Format, value: &impl Serialize) -> io::Result<()> {
     let text = match format {
-        Format::Jsonl => serde_json::to_string(value)?,
+        // An answer keeps its own white space; within JSON a line break is nothing but that.
+        Format::Jsonl => serde_json::to_string(value)?.replace(['\n', '\r'], " "),
         Format::Json | Format::Table | Format::Name => serde_json::to_string_pretty(value)?,
     };
     line(&text)

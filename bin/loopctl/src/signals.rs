@@ -37,8 +37,8 @@ impl Signals {
     /// Listens until the process has to go at once.
     pub async fn listen(&self) -> Exit {
         use tokio::signal::unix::{SignalKind, signal};
-        let streams = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-        let (Ok(mut interrupt), Ok(mut terminate)) = streams else {
+        let streams = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = streams else {
             // Without handlers the operating system ends the process, which loses nothing either.
             return std::future::pending().await;
         };
@@ -46,6 +46,8 @@ impl Signals {
             let terminated = tokio::select! {
                 _ = interrupt.recv() => false,
                 _ = terminate.recv() => true,
+                // A closed terminal is a polite stop as well.
+                _ = hangup.recv() => true,
             };
             if self.asked.is_cancelled() || !self.polite.load(Ordering::SeqCst) {
                 return if terminated { Exit::Waiting } else { Exit::Signalled };

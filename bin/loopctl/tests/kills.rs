@@ -15,11 +15,12 @@
 #[expect(dead_code, reason = "the world of the other tests, of which this one needs a part")]
 mod world;
 
-use loopd_kernel::record::Record;
-use loopd_kernel::{CallId, Entry, Kind, RunId, Seq};
-use loopd_store::{RunFilter, RunStatus, Store};
-use loopd_store_sqlite::SqliteStore;
-use std::collections::{BTreeMap, BTreeSet};
+#[path = "kills/journal.rs"]
+mod journal;
+
+use journal::{grown, newest, read_journal, settled_once};
+use loopd_kernel::Entry;
+use loopd_store::RunStatus;
 use std::time::{Duration, Instant};
 use world::{World, end, pause, signal};
 
@@ -68,33 +69,6 @@ fn fresh_seed() -> u64 {
     u64::from(now.subsec_nanos()) << 20 | u64::from(std::process::id())
 }
 
-/// The Journal of a Run, as any process may read it at any time.
-fn journal(world: &World, run: RunId) -> Vec<Entry> {
-    read(world, async |store| store.entries(run, Seq(0), usize::MAX).await.expect("entries"))
-}
-
-fn newest(world: &World) -> Option<(RunId, RunStatus)> {
-    if !world.path(".loopd/store.db").exists() {
-        return None;
-    }
-    read(world, async |store| {
-        let page = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await.expect("runs");
-        page.items.first().map(|row| (row.run, row.status))
-    })
-}
-
-/// Reads the store as a client. Right after the first kill there may be a file without a schema: that is no store yet.
-fn read<T: Default>(world: &World, work: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
-    let threads = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("threads");
-    threads.block_on(async {
-        match SqliteStore::open_client(world.path(".loopd/store.db")) {
-            Ok(store) => work(&store).await,
-            Err(loopd_store::StoreError::Unavailable(_)) => T::default(),
-            Err(error) => panic!("{error}"),
-        }
-    })
-}
-
 #[test]
 fn e2e_kills_lose_nothing_and_repeat_nothing() {
     let kills = u32::try_from(number("LOOPD_KILLS").unwrap_or(5)).expect("a count");
@@ -134,7 +108,7 @@ fn kill_and_finish(world: &World, key: &str, kills: u32, random: &mut Random) ->
         let moment = Instant::now() + Duration::from_millis(random.below(LATEST_MS));
         while Instant::now() < moment {
             if let Some((run, _)) = newest(world).filter(|newest| Some(*newest) != before) {
-                seen = grown(seen, journal(world, run));
+                seen = grown(seen, read_journal(world, run));
             }
             pause(Duration::from_millis(3));
         }
@@ -145,42 +119,11 @@ fn kill_and_finish(world: &World, key: &str, kills: u32, random: &mut Random) ->
     assert_eq!((last.code, last.out.as_str()), (0, "Tea is leaves, coffee is beans.\n"), "{}", last.err);
     let (run, status) = newest(world).expect("a run");
     assert_eq!(status, RunStatus::Ended);
-    let entries = grown(seen, journal(world, run));
-    settled_once(&entries);
+    let entries = grown(seen, read_journal(world, run));
+    println!("  {}", settled_once(&entries));
     let fixture = format!("{key}.loopfix");
     assert_eq!(world.loopctl(&["record", "last", "-o", &fixture]).code, 0);
     let replayed = world.loopctl(&["replay", &fixture, "--strict"]);
     assert_eq!(replayed.code, 0, "{}{}", replayed.out, replayed.err);
     killed
-}
-
-/// What was there is still there: a Journal only grows.
-fn grown(before: Vec<Entry>, after: Vec<Entry>) -> Vec<Entry> {
-    assert!(after.len() >= before.len(), "{} entries became {}", before.len(), after.len());
-    let differs = before.iter().zip(&after).find(|(old, new)| old != new);
-    assert!(differs.is_none(), "an entry that was acknowledged has changed: {differs:?}");
-    after
-}
-
-/// Every Call that was decided settled exactly once, and was intended first unless it could not be.
-fn settled_once(entries: &[Entry]) {
-    let (mut intended, mut settled) = (BTreeSet::new(), BTreeMap::<CallId, u32>::new());
-    let mut recoveries = 0;
-    for entry in entries {
-        match Record::decode(entry.kind, &entry.record).expect("a record") {
-            Record::Intended(record) => {
-                assert!(!settled.contains_key(&record.call), "{} was intended after it had settled", record.call);
-                intended.insert(record.call);
-            }
-            Record::Settled(record) => {
-                assert!(intended.contains(&record.call), "{} settled without an intent", record.call);
-                *settled.entry(record.call).or_default() += 1;
-            }
-            Record::Recovered(_) => recoveries += 1,
-            _ => {}
-        }
-    }
-    assert!(intended.iter().all(|call| settled.get(call) == Some(&1)), "{intended:?} {settled:?}");
-    assert_eq!(entries.iter().filter(|entry| entry.kind == Kind::Ended).count(), 1);
-    println!("  {} entries, {} calls, {recoveries} recoveries", entries.len(), settled.len());
 }

@@ -12,6 +12,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How often a sleeping run's inbox is looked at, should a hint be lost.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// How a run stands when [`run`] returns.
 #[must_use = "an end says whether the work was done"]
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +179,13 @@ async fn to_the_end(runtime: &Runtime, program: &Arc<Program>, admission: Admiss
         match &end {
             RunEnd::Suspended(waits) if waits.questions.is_empty() && waits.signals.is_empty() => {
                 let Some(at) = waits.wake_at else { return Ok((run, end)) };
-                tokio::time::sleep(Duration::from_millis(at.since(runtime.now()))).await;
+                let mut hints = runtime.store().hints();
+                let due = tokio::time::Instant::now() + Duration::from_millis(at.since(runtime.now()));
+                // A Run that only waits for a time still hears a signal or a cancel.
+                while tokio::time::Instant::now() < due && runtime.store().inbox(run, 1).await?.is_empty() {
+                    let look = (tokio::time::Instant::now() + LOOK).min(due);
+                    let _ = tokio::time::timeout_at(look, hints.recv()).await;
+                }
                 driven = runtime.resume(run).await?;
             }
             RunEnd::Suspended(_) | RunEnd::Ended(_) | RunEnd::Released | RunEnd::Lost(_) => return Ok((run, end)),

@@ -124,6 +124,11 @@ impl Replayed {
     /// When more was.
     #[track_caller]
     pub fn expect_spend_at_most(&self, limit: MicroUsd) -> &Self {
+        let unknown =
+            |s: &&Step| s.kind == StepKind::Model && s.cost.is_none() && s.usage.is_none_or(|u| u.total() > 0);
+        if let Some(step) = self.trajectory.steps.iter().find(unknown) {
+            self.fail(&format!("entry {}: nobody knows what this model call cost", step.seq));
+        }
         let spent = self.projection.ledger.spent;
         if spent > limit {
             self.fail(&format!("expected to spend at most {limit}, and it spent {spent}"));

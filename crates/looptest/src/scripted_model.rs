@@ -143,6 +143,9 @@ impl ScriptedModel {
         }
         let spoken = request.messages.iter().filter(|message| matches!(***message, Message::Assistant { .. })).count();
         let Some(turn) = self.turns.get(spoken) else {
+            if let Some(error) = self.errors.get(attempt.saturating_sub(1) as usize).or(self.errors.last()) {
+                return Err(error.clone());
+            }
             let turns = self.turns.len();
             let message = format!("the script has {turns} turns; this request needs turn {}: {last}", spoken + 1);
             return Err(ModelError::Rejected(message));

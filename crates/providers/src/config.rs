@@ -342,7 +342,7 @@ impl OpenAiConfig {
         }
         let listed = price::listed(base.as_str(), &self.model)?;
         if listed.long_prompts_cost_more {
-            tracing::warn!(model = self.model, "long prompts cost more than the listed price; declare one to be safe");
+            tracing::warn!(model = self.model, "priced as for long prompts; declare a price to be exact");
         }
         Some(listed.price)
     }

@@ -9,16 +9,17 @@ use std::fmt;
 
 /// Tokens per question to the table: few enough for the price of short prompts, many enough to be exact.
 const SAMPLE: f64 = 1000.0;
+/// Samples in a prompt that is long by anybody's measure.
+const LONG: f64 = 1_000_000.0;
 /// Micro-dollars per million tokens in one dollar per sample.
 const SCALE: f64 = 1_000_000.0 * 1_000_000.0 / SAMPLE;
 
 /// A price out of the embedded table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
-    /// The price of a prompt of ordinary length.
+    /// The price, of long prompts where they cost more: the ledger may show too much and never too little.
     pub price: Price,
-    /// Long prompts cost more per token than this. A [`Price`] has one number per class, so for them the ledger
-    /// shows too little; whoever sends such prompts should declare the higher price.
+    /// Prompts of ordinary length cost less per token than this; whoever sends only such may declare their price.
     pub long_prompts_cost_more: bool,
 }
 
@@ -51,7 +52,18 @@ fn look_up(service: Service<'_>, model: &str) -> Option<Listed> {
         };
         Calculator::bundled().calculate(&request).ok().map(|cost| cost.total_price)
     };
-    let per_million = |keys: &[UsageKey]| cost(SAMPLE, keys).and_then(|dollars| micros(dollars * SCALE));
+    // A price has one number a class: where long prompts cost more, it is theirs, so that no cap is passed.
+    let per_million = |keys: &[UsageKey]| {
+        let long = cost(LONG * SAMPLE, keys)? / LONG;
+        micros(cost(SAMPLE, keys)?.max(long) * SCALE)
+    };
+    // What output costs behind a long prompt shows only beside one.
+    let output_per_million = |keys: &[UsageKey]| {
+        let prompt = [UsageKey::INPUT_TOKENS];
+        let both: Vec<UsageKey> = prompt.iter().chain(keys).cloned().collect();
+        let long = (cost(LONG * SAMPLE, &both)? - cost(LONG * SAMPLE, &prompt)?) / LONG;
+        micros(cost(SAMPLE, keys)?.max(long) * SCALE)
+    };
     // A fee per request has no place in a price per token: such a model counts as unknown.
     if cost(0.0, &[UsageKey::INPUT_TOKENS])? != 0.0 {
         return None;
@@ -60,15 +72,14 @@ fn look_up(service: Service<'_>, model: &str) -> Option<Listed> {
         input: per_million(&[UsageKey::INPUT_TOKENS])?,
         cache_read: per_million(&[UsageKey::INPUT_TOKENS, UsageKey::CACHE_READ_TOKENS])?,
         cache_write: per_million(&[UsageKey::INPUT_TOKENS, UsageKey::CACHE_WRITE_TOKENS])?,
-        output: per_million(&[UsageKey::OUTPUT_TOKENS])?,
-        reasoning: per_million(&[UsageKey::OUTPUT_TOKENS, UsageKey::from("output_reasoning_tokens")])?,
+        output: output_per_million(&[UsageKey::OUTPUT_TOKENS])?,
+        reasoning: output_per_million(&[UsageKey::OUTPUT_TOKENS, UsageKey::from("output_reasoning_tokens")])?,
     };
     // The table has no number where it shows zero: whoever gets tokens for nothing declares it.
     if price.input == 0 || price.output == 0 {
         return None;
     }
-    let long = cost(1000.0 * SAMPLE * 1000.0, &[UsageKey::INPUT_TOKENS])? / 1_000_000.0;
-    let long_prompts_cost_more = micros(long * SCALE)? > price.input;
+    let long_prompts_cost_more = price.input > micros(cost(SAMPLE, &[UsageKey::INPUT_TOKENS])? * SCALE)?;
     Some(Listed { price, long_prompts_cost_more })
 }
 
@@ -174,7 +185,7 @@ mod tests {
         check(openai, "gpt-5-mini", Some((mini, false)));
         check(openai, "gpt-5-mini-2025-08-07", Some((mini, false)));
         check(openai, "gpt-4o", Some(([2_500_000, 1_250_000, 2_500_000, 10_000_000, 10_000_000], false)));
-        check(openai, "gpt-5.4", Some(([2_500_000, 250_000, 2_500_000, 15_000_000, 15_000_000], true)));
+        check(openai, "gpt-5.4", Some(([5_000_000, 500_000, 5_000_000, 22_500_000, 22_500_000], true)));
         assert_eq!(listed_at("openai", "gpt-5-mini"), listed(openai, "gpt-5-mini"));
     }
 

@@ -153,6 +153,30 @@ async fn a_dispatch_window_ends_before_the_lease_whatever_is_configured() {
     assert_eq!(calls, 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_lease_has_lapsed_sends_nothing() {
+    let world = World::new(|_, _, event| {
+        Ok(match event {
+            Event::IterationStarted { iteration: 1 } => Decision::tool("look", &1),
+            Event::IterationStarted { .. } => Decision::tool("pay", &2),
+            Event::ToolReturned(r) if r.tool == "pay" => Decision::finish(&r.output),
+            _ => Decision::none(),
+        })
+    })
+    .tool_taking("look", EffectClass::Read, 40_000)
+    .tool("pay", EffectClass::Once);
+    let port = Port::new(MemoryStore::new());
+    let unheard = port.unheard.clone();
+    let runtime = worker(Arc::new(port), world.program(), Config { claims: false, ..Config::default() }).await;
+    // From now on no heartbeat arrives: after 15 seconds anybody may claim the Run.
+    unheard.store(true, Ordering::SeqCst);
+    let driven = begin(&runtime, world.program(), Limits::default()).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.calls("pay"), 0, "paid 25 seconds after the lease had lapsed");
+    unheard.store(false, Ordering::SeqCst);
+    assert_eq!(show_end(&driven.wait().await), r#"Ended Completed {"output":"\"pay(2) #1\""}"#);
+}
+
 fn remember(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
     Ok(match event {
         Event::IterationStarted { .. } => {

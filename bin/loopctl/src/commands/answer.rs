@@ -9,8 +9,8 @@ use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_fixture::excerpt;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd, Resolution};
-use loopd_kernel::{Digest, RunId};
-use loopd_store::{InboxBody, Store};
+use loopd_kernel::{Digest, RunId, Seq};
+use loopd_store::{Batch, Expectation, InboxBody, InboxItem, Store, StoreError, Write};
 use serde_json::value::RawValue;
 
 /// Inbox items that are looked at.
@@ -30,15 +30,32 @@ pub async fn answer(context: &Context, args: AnswerArgs) -> Result<Exit, Problem
     } else {
         (QuestionEnd::Answered, value(&name, question, &args)?)
     };
+    let head = store.run(run).await?.map_or(Seq(0), |row| row.head);
     let waiting = store.inbox(run, INBOX).await?;
     let answered = |body: &InboxBody| matches!(body, InboxBody::Answer { question: id, .. } if *id == question.id);
-    if waiting.iter().any(|item| answered(&item.body)) {
-        return Err(Problem::new(Code::RunState, format!("{name} is answered already"))
+    let already = || {
+        Problem::new(Code::RunState, format!("{name} is answered already"))
             .why("the answer waits until somebody drives the run")
-            .fix(context.place.command(&format!("run resume {}", words::short(run)))));
+            .fix(context.place.command(&format!("run resume {}", words::short(run))))
+    };
+    if waiting.iter().any(|item| answered(&item.body)) {
+        return Err(already());
     }
     let body = InboxBody::Answer { question: question.id, end, actor: context.actor(), value };
-    loopd_runtime::tell(&*store, run, fresh_key("answer"), context.now(), body).await?;
+    // Two people who answer at once name the same key, and the store lets one of them in.
+    let key = format!("answer/{}/{head}", question.id);
+    let item = |key: String| InboxItem { id: 0, run, key, at: context.now(), body: body.clone() };
+    let add = |item| Batch { expect: Vec::new(), writes: vec![Write::AddInbox(item)] };
+    match store.commit(add(item(key))).await {
+        Err(StoreError::Conflict(Expectation::InboxKey(_))) => {
+            if store.inbox(run, INBOX).await?.iter().any(|item| answered(&item.body)) {
+                return Err(already());
+            }
+            // An earlier answer was taken and did not fit; this one gets its own try.
+            store.commit(add(item(fresh_key("answer")))).await?;
+        }
+        other => drop(other?),
+    }
     let said = if args.decline { "declined" } else { "answered" };
     let way = if context.place.is_driven() { String::new() } else { way(context, &*store, run).await? };
     output::note(&format!("{name} {said}{way}"));

@@ -60,7 +60,8 @@ async fn whole_or_not_at_all(store: &dyn Store, row: &RunRow, path: &Path) -> Re
 
 /// Copies the Run with memory for one page, and returns how many bytes that were.
 async fn copy(store: &dyn Store, row: &RunRow, out: &mut (dyn Write + Send)) -> Result<usize, Problem> {
-    let secrets = files::secrets();
+    let definition = store.blob(row.definition).await?.unwrap_or_default();
+    let secrets = files::secrets_of(&definition);
     let first = store.entries(row.run, Seq(0), 1).await?;
     let first = first.first().ok_or_else(|| refused(&WriteError::Empty))?;
     let (mut buffer, mut size) = (Vec::new(), 0);

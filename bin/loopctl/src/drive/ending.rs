@@ -183,7 +183,11 @@ fn say_how_to_go_on(context: &Context, run: RunId, what: &str) {
 pub fn describe_question(context: &Context, paint: Paint, run: RunId, question: &OpenQuestion) -> String {
     let name = format!("{}/{}", words::short(run), question.id);
     let answer = |value: &str| context.place.command(&format!("ask answer {name} {value}"));
-    let head = |prompt: &str| format!("{} {}", paint.wait(format!("? {name}")), excerpt::lines(prompt.trim_end()));
+    // A prompt of several lines is set off, so that none of them passes for one of ours.
+    let head = |prompt: &str| {
+        let prompt = excerpt::lines(prompt.trim_end()).replace('\n', "\n    │ ");
+        format!("{} {prompt}", paint.wait(format!("? {name}")))
+    };
     let mut lines = match &question.ask {
         Ask::Ask { prompt, schema, .. } => {
             let mut lines = vec![head(prompt)];
@@ -193,7 +197,8 @@ pub fn describe_question(context: &Context, paint: Paint, run: RunId, question: 
                 (None, Some(schema)) => lines.push(format!("  schema  {}", excerpt::line(schema, 200))),
                 (None, None) => {}
             }
-            let example = choices.and_then(|choices| choices.into_iter().next());
+            let plain = |choice: &String| excerpt::lines(choice) == *choice && !choice.contains(['\n', '\t']);
+            let example = choices.and_then(|choices| choices.into_iter().find(plain));
             lines.push(format!(
                 "  answer  {}",
                 answer(&example.map_or_else(|| "'…'".into(), |c| crate::place::shell(&c)))
@@ -203,7 +208,7 @@ pub fn describe_question(context: &Context, paint: Paint, run: RunId, question: 
         Ask::Confirm { prompt, .. } => vec![head(prompt), format!("  answer  {}", answer("yes|no"))],
         Ask::Resolve { call, tool, args, reason } => vec![
             head(&format!("{call} may have happened, and nobody here can know: {}", excerpt::line(reason, 200))),
-            format!("  call    {} {}", excerpt::line(tool, 60), excerpt::lines(args)),
+            format!("  call    {} {}", excerpt::line(tool, 60), excerpt::lines(args).replace('\n', "\n    │ ")),
             format!("  answer  {}", answer("landed|failed|retry|unknown")),
         ],
     };

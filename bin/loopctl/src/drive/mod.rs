@@ -213,6 +213,11 @@ pub fn start_problem(error: StartError, context: &Context) -> Problem {
         StartError::InitPanicked => {
             Problem::new(Code::Input, "the loop panicked while it read the input").why("nothing was started")
         }
+        StartError::KeyTaken(run) => {
+            Problem::new(Code::RunState, format!("the key is taken by {run}, which does something else"))
+                .why("a key names one question to one agent; starting again with both goes on with that run")
+                .fix("choose another --key")
+        }
         StartError::Store(error) => error.into(),
         StartError::CannotRun(why) => Problem::new(Code::CannotRun, why.to_string()),
         StartError::Load(error) => match error {

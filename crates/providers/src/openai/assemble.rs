@@ -46,6 +46,7 @@ pub(super) struct Assembler<'a> {
     /// A choice has been seen: something was generated.
     begun: bool,
     usage: Option<Usage>,
+    counted: bool,
     model: String,
 }
 
@@ -78,6 +79,7 @@ impl<'a> Assembler<'a> {
             done: false,
             begun: false,
             usage: None,
+            counted: false,
             model: String::new(),
         }
     }
@@ -125,6 +127,8 @@ impl<'a> Assembler<'a> {
         let is_error = chunk.error.is_some() || chunk.object == Some("error".into());
         if let Some(raw) = chunk.usage {
             self.usage = usage(raw).or(self.usage);
+            // An error that comes with a count ends the counting.
+            self.counted |= is_error;
         }
         if is_error {
             self.begun |= chunk.choices.is_some_and(|choices| !choices.is_empty());
@@ -267,7 +271,10 @@ impl<'a> Assembler<'a> {
         for piece in &self.pieces {
             parts.push(match piece {
                 Piece::Text(text) => Part::Text { text: text.text() },
-                Piece::Call(at) => self.calls.part(*at, self.belongs.call).map_err(|wrong| self.malformed(&wrong))?,
+                Piece::Call(at) => self
+                    .calls
+                    .part(*at, self.belongs.call, stop == StopReason::Length)
+                    .map_err(|wrong| self.malformed(&wrong))?,
                 Piece::Reasoning => {
                     Part::Reasoning { opaque: self.reasoning.opaque(), origin: self.belongs.origin.to_owned() }
                 }
@@ -297,16 +304,23 @@ impl<'a> Assembler<'a> {
     }
 
     fn complaint(&self, body: &str) -> ModelError {
-        let known = Known { retry_after: None, begun: self.begun || self.usage.is_some(), usage: self.usage };
+        let usage = self.final_usage();
+        let known = Known { retry_after: None, begun: self.begun || self.usage.is_some(), usage };
         Complaint::read(None, body, self.belongs.secrets).into_error(known)
     }
 
     pub(super) fn malformed(&self, what: &str) -> ModelError {
-        ModelError::Malformed { message: excerpt(what, self.belongs.secrets), usage: self.usage }
+        ModelError::Malformed { message: excerpt(what, self.belongs.secrets), usage: self.final_usage() }
     }
 
     pub(super) fn interrupted(&self, what: &str) -> ModelError {
-        ModelError::Interrupted { message: excerpt(what, self.belongs.secrets), usage: self.usage }
+        ModelError::Interrupted { message: excerpt(what, self.belongs.secrets), usage: self.final_usage() }
+    }
+
+    /// What a failed attempt used, when that is certain: some servers count along in every chunk, and a count
+    /// that broke off says nothing about the rest.
+    fn final_usage(&self) -> Option<Usage> {
+        self.usage.filter(|_| self.finish.is_some() || self.done || self.counted)
     }
 }
 

@@ -157,14 +157,15 @@ impl Calls {
     ///
     /// # Errors
     /// The call has no name: it cannot be executed, and must not vanish.
-    pub(super) fn part(&self, at: usize, call: CallId) -> Result<Part, String> {
+    pub(super) fn part(&self, at: usize, call: CallId, cut: bool) -> Result<Part, String> {
         let slot = &self.slots[at];
         if slot.name.is_empty() {
             return Err("a tool call without a name".into());
         }
         let args = match &slot.args {
-            // Nothing is how some servers write the arguments of a tool that takes none.
-            Args::Text(text) if text.is_blank() => "{}".into(),
+            // Nothing is how some servers write the arguments of a tool that takes none; behind the output limit it
+            // is what was cut off.
+            Args::Text(text) if text.is_blank() && !cut => "{}".into(),
             Args::Text(text) => text.text(),
             Args::Value(value) => value.clone(),
         };

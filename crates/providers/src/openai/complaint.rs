@@ -111,6 +111,8 @@ impl Complaint {
         let class = self.class();
         let message = self.message;
         match class {
+            // Once it has begun to answer, what it says against the request does not undo what it costs.
+            Class::TooLarge | Class::Rejected | Class::Unauthorised if begun => ModelError::Stopped { message, usage },
             Class::TooLarge => ModelError::TooLarge(message),
             Class::Rejected => ModelError::Rejected(message),
             Class::Unauthorised => ModelError::Unauthorised(message),

@@ -51,6 +51,9 @@ pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     let cached = cache_read.saturating_add(cache_write);
     let input = if is_beside(cached, prompt) { prompt } else { prompt - cached };
     let output = if is_beside(reasoning, completion) { completion } else { completion - reasoning };
+    // Some servers count the thinking in the total alone.
+    let counted = [input, cache_read, cache_write, output, reasoning].into_iter().fold(0, u64::saturating_add);
+    let reasoning = reasoning.saturating_add(total.saturating_sub(counted));
     Some(Usage { input, cache_read, cache_write, output, reasoning })
 }
 

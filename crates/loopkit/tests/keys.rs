@@ -1,4 +1,6 @@
-//! Review: keys.
+//! An admission key names one Loop on one input; a sleeping Run hears a cancel; stores are private.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
+
 use loopkit::prelude::*;
 use loopkit::{MemoryStore, Store};
 use std::sync::Arc;
@@ -7,14 +9,21 @@ impl Loop for Named {
     type Input = String;
     type State = String;
     type Output = String;
-    fn name(&self) -> &str { self.0 }
-    fn init(&self, s: String) -> Result<String, Failure> { Ok(s) }
+    fn name(&self) -> &str {
+        self.0
+    }
+    fn init(&self, s: String) -> Result<String, Failure> {
+        Ok(s)
+    }
     fn transition(&self, _: &Cx, s: &mut String, _: Event) -> Result<Decision, Failure> {
         Ok(Decision::finish(&format!("{} of {s}", self.0)))
     }
 }
 fn out(end: End<String>) -> String {
-    match end { End::Ended(Outcome::Completed { output }) => output, other => format!("{other:?}") }
+    match end {
+        End::Ended(Outcome::Completed { output }) => output,
+        other => format!("{other:?}"),
+    }
 }
 #[tokio::test]
 async fn another_input_or_loop_is_not_the_same_run() {
@@ -31,31 +40,36 @@ impl Loop for Sleeps {
     type Input = String;
     type State = String;
     type Output = String;
-    fn name(&self) -> &str { "sleeps" }
-    fn init(&self, s: String) -> Result<String, Failure> { Ok(s) }
+    fn name(&self) -> &str {
+        "sleeps"
+    }
+    fn init(&self, s: String) -> Result<String, Failure> {
+        Ok(s)
+    }
     fn transition(&self, _: &Cx, _: &mut String, event: Event) -> Result<Decision, Failure> {
-        Ok(match event { Event::IterationStarted { .. } => Decision::sleep(3_600_000), _ => Decision::finish(&"woke") })
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::sleep(3_600_000),
+            _ => Decision::finish(&"woke"),
+        })
     }
 }
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sleeping_run_hears_a_cancel() {
-    let dir = std::env::temp_dir().join(format!("review-{}", std::process::id()));
+    let dir = std::env::temp_dir().join(format!("loopkit-keys-{}", std::process::id()));
     let path = dir.join("x.db");
     let at = path.clone();
     let task = tokio::spawn(async move { loopkit::run(Sleeps, "x".into()).store(at).await.map(out) });
     tokio::time::sleep(std::time::Duration::from_millis(800)).await;
     let client = loopkit::SqliteStore::open_client(&path).unwrap();
-    let row = client.runs(Default::default()).await.unwrap().items.pop();
+    let row = client.runs(loopd_store::RunFilter { limit: 1, ..Default::default() }).await.unwrap().items.pop();
     println!("{row:?}");
-    println!("mode {:o}", std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions()));
-    let row = match row { Some(row) => row, None => panic!("limit 0?") };
-    std::fs::write(dir.join("run"), row.run.to_string()).unwrap();
-    println!("{}", dir.display());
-    let status = std::process::Command::new("/root/.cache/loopd-target/debug/loopctl")
-        .args(["run", "cancel", &row.run.to_string(), "--store", path.to_str().unwrap(), "--timeout", "8s"]).status();
-    println!("{status:?}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions()) & 0o777;
+    let run = row.expect("a run").run;
+    let body = loopd_store::InboxBody::Cancel { actor: "ann".into(), reason: "enough".into() };
+    loopd_runtime::tell(&client, run, "c".into(), loopkit::TimeMs(0), body).await.unwrap();
     let ended = tokio::time::timeout(std::time::Duration::from_secs(5), task).await;
     println!("{ended:?}");
     std::fs::remove_dir_all(&dir).unwrap();
-    assert!(ended.is_ok());
+    assert!(ended.is_ok(), "the cancel is not heard before the timer");
+    assert_eq!(mode, 0o600);
 }
