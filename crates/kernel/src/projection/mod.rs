@@ -336,8 +336,14 @@ impl Projection {
     /// The earliest timer, expiry or end of a back-off; none unless the Run is open.
     #[must_use]
     pub fn wake_at(&self) -> Option<TimeMs> {
+        self.wake_after(TimeMs(i64::MIN))
+    }
+
+    /// The same for somebody who looked at `looked`: a back-off that was over then moves nothing any more.
+    #[must_use]
+    pub fn wake_after(&self, looked: TimeMs) -> Option<TimeMs> {
         let expiries = self.questions.iter().filter_map(|question| question.expires_at);
-        let back_offs = self.wanted.iter().filter_map(|call| call.not_before);
+        let back_offs = self.wanted.iter().filter_map(|call| call.not_before).filter(|at| *at > looked);
         let times = self.timers.iter().map(|timer| timer.at).chain(expiries).chain(back_offs);
         times.min().filter(|_| self.status == Status::Open)
     }

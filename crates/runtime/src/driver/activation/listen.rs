@@ -13,6 +13,7 @@ impl Activation {
     /// Queues what is due: timers, expiries, Calls whose back-off is over.
     pub(super) fn queue_due(&mut self) {
         let now = self.performer.clock.now();
+        self.looked_at = now;
         let projection = self.machine.projection();
         if projection.status != Status::Open {
             return;

@@ -100,6 +100,8 @@ pub struct Activation {
     handles: BTreeMap<CallId, (AbortHandle, CancellationToken)>,
     queue: VecDeque<(Input, Option<i64>)>,
     inbox_page_was_full: bool,
+    /// When it was last looked at what is due.
+    looked_at: TimeMs,
     /// The last commit gave the Run up; somebody else may drive it already.
     released: bool,
     entries_since_snapshot: u64,
@@ -147,6 +149,7 @@ impl Activation {
             handles: BTreeMap::new(),
             queue: VecDeque::new(),
             inbox_page_was_full: false,
+            looked_at: TimeMs(i64::MIN),
             released: false,
             entries_since_snapshot: loaded.since_snapshot,
             bytes_since_snapshot: 0,
@@ -244,7 +247,7 @@ impl Activation {
     }
 
     async fn wait(&mut self) -> Woken {
-        let wake_at = self.machine.projection().wake_at();
+        let wake_at = self.machine.projection().wake_after(self.looked_at);
         let now = self.performer.clock.now();
         let timer = wake_at.map(|at| Duration::from_millis(at.since(now)));
         let (unlimited, until) = match self.grace {
@@ -341,7 +344,9 @@ impl Activation {
         let projection = self.machine.projection();
         // Released only when nothing is left to do here: a Run that is given up belongs to whoever claims it.
         let done = self.queue.is_empty() && self.inflight.is_empty() && !self.inbox_page_was_full && !step.more;
-        let keeps = !(self.rests() && done);
+        // Nothing that is still in flight keeps a sealed Run.
+        let sealed = matches!(projection.status, Status::Ended(_));
+        let keeps = !(sealed || (self.rests() && done));
         let holder = Holder { keeps, ..self.holder };
         let mut batch = commit::batch(projection, &step, before, questions, &holder, with_snapshot);
         if let Some(id) = item {
