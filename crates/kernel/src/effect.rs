@@ -16,7 +16,7 @@ pub enum EffectClass {
     /// The target removes doubles by a key: send again with the same [`EffectKey`] while the target still
     /// knows it; later, ask a person.
     Keyed,
-    /// The target can be asked whether it happened. Until then it recovers like `Once`.
+    /// The target can be asked whether it happened. Until its protocol is built it recovers like `Once`.
     Probed,
     /// May change the world: an open Call settles as unknown and a person is asked. The default.
     Once,

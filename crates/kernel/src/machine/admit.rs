@@ -117,7 +117,7 @@ impl Work<'_, '_, '_> {
     }
 
     /// The time that the next Entry will have.
-    fn now(&self) -> TimeMs {
+    pub(super) fn now(&self) -> TimeMs {
         self.env.now.max(self.projection.head.at)
     }
 

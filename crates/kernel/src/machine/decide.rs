@@ -76,7 +76,7 @@ impl Work<'_, '_, '_> {
     /// The wall-time limit, once it has passed.
     pub(super) fn wall_breach(&self) -> Option<Breach> {
         let limit = self.projection.limits.wall_ms?;
-        let used = self.env.now.max(self.projection.head.at).since(self.projection.started_at);
+        let used = self.now().since(self.projection.started_at);
         (used >= limit).then_some(Breach { dimension: Dimension::WallMs, limit, used, needed: 0 })
     }
 

@@ -339,8 +339,7 @@ impl Work<'_, '_, '_> {
 
     /// Whether the target of a keyed Call still knows the key, and the Call was not lost too often.
     fn knows_key(&self, call: &Call) -> bool {
-        let now = self.env.now.max(self.projection.head.at);
-        call.lost + 1 < MAX_LOST_ATTEMPTS && call.resend_until.is_some_and(|until| now < until)
+        call.lost + 1 < MAX_LOST_ATTEMPTS && call.resend_until.is_some_and(|until| self.now() < until)
     }
 
     fn send_again(&mut self, id: CallId, failure: &Failure) -> Result<(), MachineError> {
