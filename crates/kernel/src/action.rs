@@ -1,5 +1,7 @@
 //! What a transition asks for.
 
+use crate::budget::Limits;
+use crate::child::{Recipient, Spawn};
 use crate::failure::Failure;
 use crate::model::{Constants, ModelCall};
 use crate::question::Ask;
@@ -25,6 +27,38 @@ pub enum Action {
     CallModel(ModelCall),
     /// Call a tool. Several calls of one decision run at the same time.
     CallTool(ToolCall),
+    /// Call several models and tools, and hear of them together.
+    Parallel {
+        /// The Calls: [`Action::CallModel`] and [`Action::CallTool`] only.
+        calls: Vec<Action>,
+        /// What their Events wait for.
+        join: Join,
+    },
+    /// Start a child Run; [`crate::Event::ChildEnded`] says how it ended.
+    Spawn(Spawn),
+    /// Send a signal to another Run. It is part of the commit; a receiver that is sealed or unknown gets nothing.
+    Signal {
+        /// Whom.
+        to: Recipient,
+        /// The signal's name.
+        name: String,
+        /// Its body.
+        body: String,
+    },
+    /// Give a parked child more room, and let it go on. What is asked for is clamped to what is left here.
+    RaiseChild {
+        /// The parent's name for it.
+        child: String,
+        /// How much more than it has now. Zero raises nothing and only lets it go on.
+        by: Limits,
+    },
+    /// Ask an open child to cancel.
+    CancelChild {
+        /// The parent's name for it.
+        child: String,
+        /// Why.
+        reason: String,
+    },
     /// Publish text to the Conversation, or to whoever reads the Run.
     Speak(String),
     /// Ask a person.
@@ -55,6 +89,17 @@ pub enum Action {
     Finish(String),
     /// End as Failed.
     Fail(Failure),
+}
+
+/// What the Events of parallel Calls wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Join {
+    /// Until all have settled; the Events then come in the order of the Calls, whichever was the fastest.
+    All,
+    /// Until so many have landed: only their Events come, and the other Calls are cancelled in the same commit, charged
+    /// at their reservation. When so many cannot land any more, every failure comes. Joins only Calls that may be cut
+    /// (`pure`, `read`, `billable`); another one is refused as `call.not_cuttable`.
+    FirstOk(u32),
 }
 
 /// What one transition decided: Actions, and constants that they name by digest.
@@ -91,6 +136,24 @@ impl Decision {
         match serde_json::to_string(args) {
             Ok(args) => self.and(Action::CallTool(ToolCall { tool: name.into(), args, reply_to: None })),
             Err(error) => self.and(Action::Fail(error.into())),
+        }
+    }
+
+    /// Calls tools and models at the same time and hears of all of them together, in this order.
+    pub fn all(calls: impl IntoIterator<Item = Action>) -> Self {
+        Self::none().and(Action::Parallel { calls: calls.into_iter().collect(), join: Join::All })
+    }
+
+    /// Calls tools and models at the same time and goes on with the first one that lands.
+    pub fn first_ok(calls: impl IntoIterator<Item = Action>) -> Self {
+        Self::none().and(Action::Parallel { calls: calls.into_iter().collect(), join: Join::FirstOk(1) })
+    }
+
+    /// Starts a child Run with a typed input.
+    pub fn spawn(name: impl Into<String>, loop_name: impl Into<String>, input: &impl Serialize) -> Self {
+        match serde_json::to_string(input) {
+            Ok(input) => Self::none().and(Action::Spawn(Spawn::new(name, loop_name, input))),
+            Err(error) => Self::none().and(Action::Fail(error.into())),
         }
     }
 

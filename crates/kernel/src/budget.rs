@@ -1,5 +1,6 @@
 //! Limits and the ledger. The ledger is folded from the Journal, so neither a crash nor a pause resets it.
 
+use crate::child::Spent;
 use crate::units::{MicroUsd, Price, Usage, is_zero};
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +20,31 @@ pub struct Limits {
     /// Milliseconds since the start, waiting included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
+    /// Failed attempts that are repeated, over all Calls; without it [`RETRIES`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u64>,
 }
 
+/// Failed attempts that a Run without a limit of its own repeats, over all its Calls.
+pub const RETRIES: u64 = 256;
+
 impl Limits {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These limits with every one that `more` names raised by it; unlimited stays unlimited.
+    pub(crate) fn plus(&self, more: &Self) -> Self {
+        let add = |limit: Option<u64>, more: Option<u64>| limit.map(|limit| limit.saturating_add(more.unwrap_or(0)));
+        Self {
+            iterations: add(self.iterations, more.iterations),
+            tokens: add(self.tokens, more.tokens),
+            micro_usd: self.micro_usd.map(|limit| limit.plus(more.micro_usd.unwrap_or_default())),
+            wall_ms: add(self.wall_ms, more.wall_ms),
+            retries: add(self.retries, more.retries),
+        }
+    }
+
     /// These limits with every limit that `raise` names replaced.
     #[must_use]
     pub fn raised(&self, raise: &Self) -> Self {
@@ -30,6 +53,7 @@ impl Limits {
             tokens: raise.tokens.or(self.tokens),
             micro_usd: raise.micro_usd.or(self.micro_usd),
             wall_ms: raise.wall_ms.or(self.wall_ms),
+            retries: raise.retries.or(self.retries),
         }
     }
 }
@@ -109,6 +133,12 @@ pub struct Ledger {
     pub model_calls: u64,
     /// Tool calls settled.
     pub tool_calls: u64,
+    /// Child Runs that settled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub children: u64,
+    /// Failed attempts that were repeated.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u64,
     /// Tokens per class that a provider reported.
     pub usage: Usage,
     /// Tokens charged at their reservation because nobody knows what was used.
@@ -147,6 +177,22 @@ impl Ledger {
     pub(crate) fn spend(&mut self, reservation: &Reservation, usage: Option<&Usage>, cost: Option<MicroUsd>) {
         self.release(reservation);
         self.charge(reservation, usage, cost);
+    }
+
+    /// Takes over what a child consumed, and gives its slice back. Only a slice that was reserved can be passed.
+    pub(crate) fn spend_child(&mut self, slice: &Reservation, spent: &Spent) {
+        self.release(slice);
+        self.children += 1;
+        self.usage = self.usage.plus(&spent.usage);
+        self.charged_tokens = self.charged_tokens.saturating_add(spent.charged_tokens);
+        self.spent = self.spent.plus(spent.money);
+        if slice.tokens > 0 {
+            let over = spent.usage.total().saturating_add(spent.charged_tokens).saturating_sub(slice.tokens);
+            self.overshoot_tokens = self.overshoot_tokens.saturating_add(over);
+        }
+        if slice.micro_usd > MicroUsd(0) {
+            self.overshoot = self.overshoot.plus(spent.money.minus(slice.micro_usd));
+        }
     }
 
     /// Like [`Ledger::spend`] for a lost attempt of a call that stays open: its reservation stays.

@@ -63,6 +63,26 @@ pub trait Loop: Send + Sync + 'static {
         "1"
     }
 
+    /// The version of State's schema: raised when a State of the build before does not read any more, or means
+    /// something else.
+    fn state_version(&self) -> u32 {
+        1
+    }
+
+    /// Turns the State of an open Run, JSON text of schema version `from`, into today's.
+    ///
+    /// # Errors
+    /// A [`Failure`] when there is no way; the Run is then not driven by this build and stays as it is.
+    fn migrate(&self, from: u32, _state: &str) -> Result<String, Failure> {
+        let message = alloc::format!("no migration from version {from} of the State");
+        Err(Failure::new("loop.migration", message))
+    }
+
+    /// Whether open Runs of another build go on with this one.
+    fn upgrade(&self) -> Upgrade {
+        Upgrade::Adopt
+    }
+
     /// The first State.
     ///
     /// # Errors
@@ -76,6 +96,16 @@ pub trait Loop: Send + Sync + 'static {
     fn transition(&self, cx: &Cx, state: &mut Self::State, event: Event) -> Result<Decision, Failure>;
 }
 
+/// What a new build does with the open Runs of another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Upgrade {
+    /// Takes them over when the major version is the same and their State reads, after a migration if need be.
+    #[default]
+    Adopt,
+    /// Leaves them to a worker that has exactly the definition which they were started with.
+    Pin,
+}
+
 /// The object-safe form of a [`Loop`]: JSON text in, JSON text out.
 pub trait ErasedLoop: Send + Sync {
     /// The Loop's name.
@@ -84,6 +114,22 @@ pub trait ErasedLoop: Send + Sync {
     fn version(&self) -> &str;
     /// The bytes that define this Loop beyond its code: an Agent's manifest; empty for a Loop in Rust.
     fn definition(&self) -> &[u8];
+    /// See [`Loop::state_version`].
+    fn state_version(&self) -> u32 {
+        1
+    }
+    /// See [`Loop::migrate`].
+    ///
+    /// # Errors
+    /// See [`Loop::migrate`].
+    fn migrate(&self, from: u32, _state: &str) -> Result<String, Failure> {
+        let message = alloc::format!("no migration from version {from} of the State");
+        Err(Failure::new("loop.migration", message))
+    }
+    /// See [`Loop::upgrade`].
+    fn upgrade(&self) -> Upgrade {
+        Upgrade::Adopt
+    }
     /// Whether this build reads the State of a Run that an earlier one left. A Run whose State does not read
     /// is not driven here and stays as it is.
     ///
@@ -129,6 +175,18 @@ impl<L: Loop> ErasedLoop for Erased<L> {
 
     fn definition(&self) -> &[u8] {
         &self.definition
+    }
+
+    fn state_version(&self) -> u32 {
+        self.inner.state_version()
+    }
+
+    fn migrate(&self, from: u32, state: &str) -> Result<String, Failure> {
+        self.inner.migrate(from, state)
+    }
+
+    fn upgrade(&self) -> Upgrade {
+        self.inner.upgrade()
     }
 
     fn reads(&self, state: &str) -> Result<(), Failure> {

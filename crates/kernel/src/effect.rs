@@ -16,13 +16,13 @@ pub enum EffectClass {
     /// The target removes doubles by a key: send again with the same [`EffectKey`] while the target still
     /// knows it; later, ask a person.
     Keyed,
-    /// The target can be asked whether it happened. Until its protocol is built it recovers like `Once`.
+    /// The target can be asked whether it happened: an open Call is asked about before anything is sent again.
     Probed,
     /// May change the world: an open Call settles as unknown and a person is asked. The default.
     Once,
     /// Costs money and changes nothing else (model calls): send again; the lost attempt is charged.
     Billable,
-    /// Part of the commit itself; never open.
+    /// Part of the commit itself: it cannot be lost, and nobody sends it.
     Transactional,
 }
 
@@ -33,6 +33,10 @@ pub enum Recovery {
     RunAgain,
     /// Perform it again with the same effect key while the target still knows the key; afterwards ask a person.
     SendAgainWithKey,
+    /// Ask the target; perform it again only when it cannot have happened and cannot happen any more.
+    AskTarget,
+    /// Leave it open: it goes on by itself.
+    Keep,
     /// Perform it again and charge the lost attempt at its reservation.
     ChargeAndRunAgain,
     /// Settle it as unknown and ask a person.
@@ -47,7 +51,9 @@ impl EffectClass {
             Self::Pure | Self::Read => Recovery::RunAgain,
             Self::Billable => Recovery::ChargeAndRunAgain,
             Self::Keyed => Recovery::SendAgainWithKey,
-            Self::Probed | Self::Once | Self::Transactional => Recovery::AskPerson,
+            Self::Probed => Recovery::AskTarget,
+            Self::Once => Recovery::AskPerson,
+            Self::Transactional => Recovery::Keep,
         }
     }
 

@@ -1,8 +1,9 @@
 //! What a transition sees: past facts, each derived from one Entry.
 
 use crate::failure::Failure;
-use crate::ids::{CallId, QuestionId, TimerId};
+use crate::ids::{CallId, QuestionId, RunId, TimerId};
 use crate::model::ModelReply;
+use crate::outcome::Outcome;
 use crate::question::QuestionEnd;
 use alloc::string::String;
 use serde::de::DeserializeOwned;
@@ -76,6 +77,28 @@ pub enum Event {
         /// The timer.
         timer: TimerId,
     },
+    /// A child Run is sealed.
+    ChildEnded {
+        /// The Call that started it.
+        call: CallId,
+        /// The child.
+        child: RunId,
+        /// The parent's name for it.
+        name: String,
+        /// How it ended; the output is JSON text.
+        outcome: Outcome,
+    },
+    /// A child Run stopped at a reopenable outcome. It may be raised, cancelled, or waited for.
+    ChildParked {
+        /// The Call that started it.
+        call: CallId,
+        /// The child.
+        child: RunId,
+        /// The parent's name for it.
+        name: String,
+        /// How it stands.
+        outcome: Outcome,
+    },
 }
 
 /// What a tool returned.
@@ -113,6 +136,8 @@ impl Event {
             Self::Answered { .. } => "Answered",
             Self::SignalReceived { .. } => "SignalReceived",
             Self::TimerFired { .. } => "TimerFired",
+            Self::ChildEnded { .. } => "ChildEnded",
+            Self::ChildParked { .. } => "ChildParked",
         }
     }
 }

@@ -27,14 +27,18 @@ impl Failure {
         use crate::event::Event;
         match event {
             // What went wrong with a Call says more than that the Loop did not expect it.
-            Event::CallFailed { failure, .. } | Event::CallDenied { failure, .. } => failure.clone(),
+            Event::CallFailed { failure, .. }
+            | Event::CallDenied { failure, .. }
+            | Event::ChildEnded { outcome: crate::Outcome::Failed { failure }, .. } => failure.clone(),
             Event::IterationStarted { .. }
             | Event::ModelReplied { .. }
             | Event::ToolReturned(_)
             | Event::CallUnknown { .. }
             | Event::Answered { .. }
             | Event::SignalReceived { .. }
-            | Event::TimerFired { .. } => {
+            | Event::TimerFired { .. }
+            | Event::ChildEnded { .. }
+            | Event::ChildParked { .. } => {
                 Self::new("loop.unexpected_event", alloc::format!("the loop has no answer to {}", event.name()))
             }
         }

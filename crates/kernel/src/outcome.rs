@@ -141,6 +141,32 @@ impl<O> Outcome<O> {
     }
 }
 
+impl Outcome {
+    /// The output, which is a body of its own, and the outcome without it.
+    pub(crate) fn split(self) -> (String, Self) {
+        match self {
+            Self::Completed { output } => (output, Self::Completed { output: String::new() }),
+            Self::BudgetExceeded { .. }
+            | Self::Stuck { .. }
+            | Self::Interrupted { .. }
+            | Self::PolicyDenied { .. }
+            | Self::Failed { .. } => (String::new(), self),
+        }
+    }
+
+    /// The outcome with its output put back.
+    pub(crate) fn join(self, body: String) -> Self {
+        match self {
+            Self::Completed { .. } => Self::Completed { output: body },
+            Self::BudgetExceeded { .. }
+            | Self::Stuck { .. }
+            | Self::Interrupted { .. }
+            | Self::PolicyDenied { .. }
+            | Self::Failed { .. } => self,
+        }
+    }
+}
+
 /// An outcome together with what the Run consumed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ending {

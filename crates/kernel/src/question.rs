@@ -42,6 +42,9 @@ pub enum Ask {
         args: String,
         /// Why nobody here can know.
         reason: String,
+        /// Until then an attempt that was sent may still land: before it is over nobody can say that it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lands_until: Option<TimeMs>,
     },
 }
 

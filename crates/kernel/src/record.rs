@@ -2,11 +2,12 @@
 //! record of an older build of the same format still reads.
 
 use crate::budget::{Ledger, Limits, Reservation};
+use crate::child::{ClosePolicy, Parent, Recipient, Spent};
 use crate::digest::Digest;
 use crate::effect::EffectClass;
 use crate::entry::{Kind, Span};
 use crate::failure::Failure;
-use crate::ids::{CallId, Epoch, QuestionId, TimerId};
+use crate::ids::{CallId, Epoch, QuestionId, RunId, TimerId};
 use crate::model::ModelCall;
 use crate::outcome::Outcome;
 use crate::patch::StatePatch;
@@ -41,6 +42,38 @@ pub struct Started {
     /// The caller's key: starting twice with one key gives one Run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<String>,
+    /// The version of State's schema.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub state_version: u32,
+    /// The Run that started this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+const fn first() -> u32 {
+    1
+}
+
+const fn is_first(version: &u32) -> bool {
+    *version == first()
+}
+
+/// From here on another definition decides: a worker with a newer, or the older, build took the Run over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DefinitionChanged {
+    /// The Loop's declared version now.
+    pub version: String,
+    /// SHA-256 of the definition's bytes now.
+    pub definition: Digest,
+    /// The version of State's schema now.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub state_version: u32,
+    /// What the migration changed in State.
+    #[serde(default = "same", skip_serializing_if = "is_same")]
+    pub patch: StatePatch,
+    /// SHA-256 of the State after the patch; absent when it is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Digest>,
 }
 
 /// An iteration begins.
@@ -99,6 +132,62 @@ pub enum ActionRecord {
         /// The model's tool use that the result replies to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
+    },
+    /// The last `calls` Calls of this decision are joined.
+    Join {
+        /// How many.
+        calls: u32,
+        /// How many have to land; without it all have to settle.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ok: Option<u32>,
+    },
+    /// Start a child Run.
+    Spawn {
+        /// The Call that stands for it.
+        id: CallId,
+        /// The parent's name for it.
+        name: String,
+        /// The Loop that it runs.
+        #[serde(rename = "loop")]
+        loop_name: String,
+        /// The digest of its definition's bytes, where it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        definition: Option<Digest>,
+        /// Its input.
+        input: Span,
+        /// The limits that were asked for.
+        #[serde(default, skip_serializing_if = "Limits::is_empty")]
+        limits: Limits,
+        /// What becomes of it when the parent is sealed first.
+        #[serde(default, skip_serializing_if = "ClosePolicy::is_default")]
+        close: ClosePolicy,
+        /// The model's tool use that its outcome replies to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<String>,
+    },
+    /// Signal another Run.
+    Signal {
+        /// Whom.
+        to: Recipient,
+        /// The signal's name.
+        name: String,
+        /// Its body.
+        body: Span,
+    },
+    /// Give a parked child more room.
+    RaiseChild {
+        /// The parent's name for it.
+        child: String,
+        /// How much more was asked for.
+        #[serde(default, skip_serializing_if = "Limits::is_empty")]
+        by: Limits,
+    },
+    /// Ask a child to cancel.
+    CancelChild {
+        /// The parent's name for it.
+        child: String,
+        /// Why.
+        reason: String,
     },
     /// Publish text.
     Speak(Span),
@@ -191,12 +280,19 @@ pub struct Intended {
     /// How long the target of a keyed Call knows its key, in milliseconds after the Entry's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup_ms: Option<u64>,
+    /// How long after it was given up an attempt of a probed Call may still land, in milliseconds, as the tool
+    /// declares; without it "not landed" is never believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing_ms: Option<u64>,
     /// The output bound of a model call, where what is left clamps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
     /// What it may consume.
     #[serde(default, skip_serializing_if = "Reservation::is_empty")]
     pub reserve: Reservation,
+    /// The limits that a child Run gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Limits>,
 }
 
 /// Why an attempt did not count as the Call's settlement.
@@ -288,6 +384,41 @@ pub struct Settled {
     pub joins: Option<Joins>,
 }
 
+/// What the target of a probed Call says about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Found {
+    /// It has happened; the Entry after this one settles the Call.
+    Landed,
+    /// It has not happened.
+    NotLanded,
+    /// The target could not say; the payload tells why.
+    Unclear,
+}
+
+/// The target of a Call was asked whether it happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Probed {
+    /// The Call.
+    pub call: CallId,
+    /// The answer.
+    pub found: Found,
+    /// When the question was sent.
+    pub asked_at: TimeMs,
+    /// The answer settles nothing yet: the target is asked again, not before this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_at: Option<TimeMs>,
+}
+
+/// A worker that no longer drives the Run had the result of a Call. The Entry after this one settles or resolves it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LateResult {
+    /// The Call.
+    pub call: CallId,
+    /// The epoch of the worker.
+    pub epoch: Epoch,
+}
+
 /// A person resolved an unknown Call.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Resolved {
@@ -328,6 +459,33 @@ pub struct QuestionEnded {
 pub struct TimerFired {
     /// The timer.
     pub timer: TimerId,
+}
+
+/// A child Run is sealed, and with it the Call that stood for it settles; a completed output stands in the payload.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChildEnded {
+    /// The Call.
+    pub call: CallId,
+    /// The child.
+    pub child: RunId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it consumed.
+    pub spent: Spent,
+    /// How its outcome joins the Transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins: Option<Joins>,
+}
+
+/// A child Run stopped at a reopenable outcome.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChildParked {
+    /// The Call.
+    pub call: CallId,
+    /// The child.
+    pub child: RunId,
+    /// How it stands.
+    pub outcome: Outcome,
 }
 
 /// Somebody asked to cancel.
@@ -419,8 +577,8 @@ macro_rules! records {
 }
 
 records!(
-    Started, IterationStarted, Decided, Recovered, Parked, Reopened, Ended, Intended, Attempted, Settled, Resolved,
-    Signal, QuestionEnded, TimerFired, CancelRequested, BudgetChanged;
-    DefinitionChanged, Compacted, ForkedFrom, Probed, LateResult, ChildEnded, ChildParked, ToolsChanged, Judged,
-    Warned, GuardRaised
+    Started, IterationStarted, Decided, DefinitionChanged, Recovered, Parked, Reopened, Ended, Intended, Attempted,
+    Settled, Probed, LateResult, Resolved, Signal, QuestionEnded, TimerFired, ChildEnded, ChildParked,
+    CancelRequested, BudgetChanged;
+    Compacted, ForkedFrom, ToolsChanged, Judged, Warned, GuardRaised
 );

@@ -66,12 +66,19 @@ impl fmt::Display for ReplayError {
 impl core::error::Error for ReplayError {}
 
 /// Replays a Journal Entry by Entry.
+///
+/// Where a Journal says that its definition changed, only the decisions of the given definition are run again: another
+/// build's decisions are facts here, and are folded.
 pub struct Replayer<'a> {
     definition: Option<&'a dyn ErasedLoop>,
     strictness: Strictness,
     verifier: Verifier,
     projection: Projection,
     decisions: u64,
+    /// The Journal changes its definition somewhere.
+    changes: bool,
+    /// Decisions that another definition made.
+    foreign: u64,
 }
 
 impl fmt::Debug for Replayer<'_> {
@@ -84,7 +91,28 @@ impl<'a> Replayer<'a> {
     /// Starts before the first Entry of `run`. Without a definition only chain and fold are verified.
     #[must_use]
     pub fn new(run: crate::ids::RunId, definition: Option<&'a dyn ErasedLoop>, strictness: Strictness) -> Self {
-        Self { definition, strictness, verifier: Verifier::new(run), projection: Projection::new(run), decisions: 0 }
+        Self {
+            definition,
+            strictness,
+            verifier: Verifier::new(run),
+            projection: Projection::new(run),
+            decisions: 0,
+            changes: false,
+            foreign: 0,
+        }
+    }
+
+    /// Says whether the Journal holds an Entry of kind `definition_changed`, which cannot be known before it is met.
+    #[must_use]
+    pub fn changing(mut self, changes: bool) -> Self {
+        self.changes = changes;
+        self
+    }
+
+    /// Decisions of other definitions, which were folded and not run again.
+    #[must_use]
+    pub const fn foreign(&self) -> u64 {
+        self.foreign
     }
 
     /// What the Entries so far mean.
@@ -128,6 +156,11 @@ impl<'a> Replayer<'a> {
             | Record::Ended(_)
             | Record::Attempted(_)
             | Record::Settled(_)
+            | Record::DefinitionChanged(_)
+            | Record::Probed(_)
+            | Record::LateResult(_)
+            | Record::ChildEnded(_)
+            | Record::ChildParked(_)
             | Record::Resolved(_)
             | Record::Signal(_)
             | Record::QuestionEnded(_)
@@ -140,12 +173,21 @@ impl<'a> Replayer<'a> {
 
     fn check_started(&self, entry: &Entry, record: &Record) -> Result<(), ReplayError> {
         let (Some(definition), Record::Started(started)) = (self.definition, record) else { return Ok(()) };
+        let same = started.version == definition.version() && started.state_version == definition.state_version();
+        let digest = Digest::sha256(&[definition.definition()]);
+        if self.changes && !(same && started.definition == digest) {
+            return Ok(());
+        }
         let ours = Digest::sha256(&[definition.definition()]);
         if self.strictness == Strictness::Strict && started.definition != ours {
             return Err(divergence(entry.seq, "definition", started.definition.text(), ours.text()));
         }
         let (input, state) = (started.input.text(&entry.payload), started.state.text(&entry.payload));
         let state = state.unwrap_or_default();
+        if state.is_empty() && started.parent.is_some() {
+            // A child whose input was refused has no State.
+            return Ok(());
+        }
         let ours = definition.init(input.unwrap_or_default()).unwrap_or_else(|failure| alloc::format!("{failure}"));
         if ours == state || self.strictness == Strictness::Structure {
             return Ok(());
@@ -158,6 +200,10 @@ impl<'a> Replayer<'a> {
         let pending = self.projection.events.iter().find(|pending| pending.seq == consumed);
         let pending = pending.cloned().ok_or(ReplayError::NoEvent { seq: entry.seq })?;
         let Some(definition) = self.definition else { return Ok(()) };
+        if self.changes && !decides(definition, &self.projection) {
+            self.foreign += 1;
+            return Ok(());
+        }
         let ours = transition(definition, &self.projection, pending);
         self.decisions += 1;
         if self.strictness == Strictness::Structure {
@@ -190,6 +236,13 @@ impl<'a> Replayer<'a> {
         }
         Err(divergence(seq, "request", recorded.text(), ours.text()))
     }
+}
+
+/// True when this definition is the one that decides at this point of the Journal.
+fn decides(definition: &dyn ErasedLoop, projection: &Projection) -> bool {
+    definition.version() == projection.version
+        && definition.state_version() == projection.state_version
+        && Digest::sha256(&[definition.definition()]) == projection.definition
 }
 
 /// The Calls and endings of a decision without their texts, one a line.
@@ -228,6 +281,20 @@ fn parts<'a>(action: &'a ActionRecord, payload: &[u8]) -> (&'static str, &'a str
             let reply_to = reply_to.as_ref().map(|name| alloc::format!(" for {name}")).unwrap_or_default();
             ("tool", tool, alloc::format!("{} as {id}{reply_to}", text(args)))
         }
+        ActionRecord::Join { calls, ok } => {
+            let ok = ok.map_or_else(|| String::from("all"), |ok| alloc::format!("the first {ok}"));
+            ("join", "", alloc::format!("{ok} of {calls}"))
+        }
+        ActionRecord::Spawn { id, name, loop_name, definition, input, limits, close, reply_to } => {
+            let terms = json(serde_json::to_string(&(definition, limits, close, reply_to)));
+            ("spawn", loop_name, alloc::format!("{name} {} {terms} as {id}", text(input)))
+        }
+        ActionRecord::Signal { to, name, body } => {
+            let to = json(serde_json::to_string(to));
+            ("signal", name, alloc::format!("{to} {}", text(body)))
+        }
+        ActionRecord::RaiseChild { child, by } => ("raise", child, json(serde_json::to_string(by))),
+        ActionRecord::CancelChild { child, reason } => ("cancel", child, reason.clone()),
         ActionRecord::Speak(span) => ("speak", "", text(span)),
         ActionRecord::Ask { ask, .. } => ("ask", "", json(serde_json::to_string(ask))),
         ActionRecord::Wait { signals, timeout } => {

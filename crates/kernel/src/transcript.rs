@@ -5,6 +5,7 @@ use crate::digest::Digest;
 use crate::entry::{Entry, Kind};
 use crate::ids::Seq;
 use crate::model::{Message, ModelReply};
+use crate::outcome::Outcome;
 use crate::question::{QuestionEnd, Resolution};
 use crate::record::{ActionRecord, Joins, Record, RecordError, Settlement};
 use alloc::string::String;
@@ -112,6 +113,11 @@ pub fn items<'a>(record: &'a Record, payload: &'a [u8]) -> Vec<Item<'a>> {
                 ActionRecord::Note(span) => span.text(payload).map(Item::Note),
                 ActionRecord::Model { .. }
                 | ActionRecord::Tool { .. }
+                | ActionRecord::Join { .. }
+                | ActionRecord::Spawn { .. }
+                | ActionRecord::Signal { .. }
+                | ActionRecord::RaiseChild { .. }
+                | ActionRecord::CancelChild { .. }
                 | ActionRecord::Speak(_)
                 | ActionRecord::Ask { .. }
                 | ActionRecord::Wait { .. }
@@ -148,7 +154,22 @@ pub fn items<'a>(record: &'a Record, payload: &'a [u8]) -> Vec<Item<'a>> {
             };
             tool(&ended.joins, text, error).into_iter().collect()
         }
+        Record::ChildEnded(ended) => {
+            let (text, error) = match &ended.outcome {
+                Outcome::Completed { .. } => (whole(), false),
+                Outcome::Failed { failure } => (failure.message.as_str(), true),
+                Outcome::BudgetExceeded { .. }
+                | Outcome::Stuck { .. }
+                | Outcome::Interrupted { .. }
+                | Outcome::PolicyDenied { .. } => (ended.outcome.name(), true),
+            };
+            tool(&ended.joins, text, error).into_iter().collect()
+        }
         Record::Signal(_)
+        | Record::DefinitionChanged(_)
+        | Record::Probed(_)
+        | Record::LateResult(_)
+        | Record::ChildParked(_)
         | Record::IterationStarted(_)
         | Record::Recovered(_)
         | Record::Parked(_)
@@ -178,7 +199,13 @@ pub enum ReadError {
 pub fn messages(entry: &Entry) -> Result<Vec<Message>, ReadError> {
     let joins = matches!(
         entry.kind,
-        Kind::Started | Kind::Decided | Kind::Settled | Kind::Resolved | Kind::Signal | Kind::QuestionEnded
+        Kind::Started
+            | Kind::Decided
+            | Kind::Settled
+            | Kind::Resolved
+            | Kind::Signal
+            | Kind::QuestionEnded
+            | Kind::ChildEnded
     );
     if !joins {
         return Ok(Vec::new());

@@ -4,9 +4,11 @@
 use expect_test::expect;
 use loopd_kernel::budget::{Breach, Dimension, Ledger, Limits, Reservation};
 use loopd_kernel::chain::{self, ChainError, Verifier};
+use loopd_kernel::child::{ClosePolicy, Parent, Recipient, Spent};
 use loopd_kernel::entry::{FORMAT, Span};
 use loopd_kernel::ids::TimerId;
 use loopd_kernel::model::ModelCall;
+use loopd_kernel::outcome::Interrupt;
 use loopd_kernel::patch::StatePatch;
 use loopd_kernel::question::{Ask, QuestionEnd, Resolution};
 use loopd_kernel::record::*;
@@ -28,6 +30,8 @@ fn one_of_every_kind() -> Vec<Record> {
             limits: Limits { iterations: Some(3), micro_usd: Some(MicroUsd(250_000)), ..Limits::default() },
             projection: 1,
             admission: Some("order-7".into()),
+            state_version: 2,
+            parent: Some(Parent { run: RunId([3; 16]), call: CallId(4), depth: 1 }),
         }),
         Record::IterationStarted(IterationStarted { iteration: 1 }),
         Record::Decided(Decided {
@@ -35,6 +39,20 @@ fn one_of_every_kind() -> Vec<Record> {
             actions: vec![
                 ActionRecord::Model { id: CallId(1), call: ModelCall::transcript("demo"), messages: Some(Span(0, 9)) },
                 ActionRecord::Tool { id: CallId(2), tool: "pay".into(), args: Span(9, 2), reply_to: Some("t1".into()) },
+                ActionRecord::Join { calls: 2, ok: Some(1) },
+                ActionRecord::Spawn {
+                    id: CallId(3),
+                    name: "first".into(),
+                    loop_name: "refund".into(),
+                    definition: Some(digest),
+                    input: Span(0, 2),
+                    limits: Limits { tokens: Some(9), ..Limits::default() },
+                    close: ClosePolicy::Abandon,
+                    reply_to: Some("t2".into()),
+                },
+                ActionRecord::Signal { to: Recipient::Parent, name: "go".into(), body: Span(0, 1) },
+                ActionRecord::RaiseChild { child: "first".into(), by: Limits { tokens: Some(1), ..Limits::default() } },
+                ActionRecord::CancelChild { child: "first".into(), reason: "enough".into() },
                 ActionRecord::Speak(Span(0, 1)),
                 ActionRecord::Ask {
                     id: QuestionId(1),
@@ -47,6 +65,13 @@ fn one_of_every_kind() -> Vec<Record> {
                 ActionRecord::Finish(Span(0, 4)),
             ],
             patch: StatePatch::Splice(3, 1, "x".into()),
+            state: Some(digest),
+        }),
+        Record::DefinitionChanged(DefinitionChanged {
+            version: "1.1".into(),
+            definition: digest,
+            state_version: 2,
+            patch: StatePatch::Set("{}".into()),
             state: Some(digest),
         }),
         Record::Recovered(Recovered { epoch: Epoch(2), again: vec![CallId(1)] }),
@@ -69,8 +94,10 @@ fn one_of_every_kind() -> Vec<Record> {
             send_ms: 10,
             abort_ms: 20,
             dedup_ms: None,
+            landing_ms: Some(30),
             max_output: Some(64),
             reserve: Reservation { tokens: 100, micro_usd: MicroUsd(7) },
+            slice: Some(Limits { tokens: Some(100), ..Limits::default() }),
         }),
         Record::Attempted(Attempted {
             call: CallId(1),
@@ -90,6 +117,13 @@ fn one_of_every_kind() -> Vec<Record> {
             cost: Some(MicroUsd(3)),
             joins: Some(Joins::Assistant),
         }),
+        Record::Probed(Probed {
+            call: CallId(2),
+            found: Found::NotLanded,
+            asked_at: TimeMs(98),
+            again_at: Some(TimeMs(99)),
+        }),
+        Record::LateResult(LateResult { call: CallId(2), epoch: Epoch(1) }),
         Record::Resolved(Resolved {
             call: CallId(2),
             by: "ann".into(),
@@ -104,6 +138,18 @@ fn one_of_every_kind() -> Vec<Record> {
             joins: None,
         }),
         Record::TimerFired(TimerFired { timer: TimerId(1) }),
+        Record::ChildEnded(ChildEnded {
+            call: CallId(3),
+            child: RunId([4; 16]),
+            outcome: Outcome::Completed { output: String::new() },
+            spent: Spent { usage: Usage::default(), charged_tokens: 5, money: MicroUsd(6) },
+            joins: Some(Joins::Tool("t2".into())),
+        }),
+        Record::ChildParked(ChildParked {
+            call: CallId(3),
+            child: RunId([4; 16]),
+            outcome: Outcome::Interrupted { interrupt: Interrupt::Shutdown },
+        }),
         Record::CancelRequested(CancelRequested { actor: "ann".into(), reason: "enough".into() }),
         Record::BudgetChanged(BudgetChanged { by: "ann".into(), raise: Limits::default() }),
     ]
@@ -118,20 +164,25 @@ fn every_record_has_these_bytes_and_reads_back() {
         writeln!(text, "{} {} {json}", record.kind().number(), record.kind()).unwrap();
     }
     expect![[r#"
-        1 started {"tenant":"default","loop":"refund","version":"1","definition":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","input":[0,5],"state":[5,2],"limits":{"iterations":3,"micro_usd":250000},"projection":1,"admission":"order-7"}
+        1 started {"tenant":"default","loop":"refund","version":"1","definition":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","input":[0,5],"state":[5,2],"limits":{"iterations":3,"micro_usd":250000},"projection":1,"admission":"order-7","state_version":2,"parent":{"run":"run_03030303030303030303030303030303","call":4,"depth":1}}
         2 iteration_started {"iteration":1}
-        3 decided {"consumed":2,"actions":[{"model":{"id":1,"call":{"model":"demo","transcript":true,"max_output_tokens":4096},"messages":[0,9]}},{"tool":{"id":2,"tool":"pay","args":[9,2],"reply_to":"t1"}},{"speak":[0,1]},{"ask":{"id":1,"ask":{"kind":"confirm","prompt":"pay?","expires_in_ms":1000}}},{"wait":{"signals":["go"],"timeout":[1,5]}},{"sleep":{"id":2,"ms":7}},{"note":[0,2]},{"label":["k","v"]},{"finish":[0,4]}],"patch":{"splice":[3,1,"x"]},"state":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
+        3 decided {"consumed":2,"actions":[{"model":{"id":1,"call":{"model":"demo","transcript":true,"max_output_tokens":4096},"messages":[0,9]}},{"tool":{"id":2,"tool":"pay","args":[9,2],"reply_to":"t1"}},{"join":{"calls":2,"ok":1}},{"spawn":{"id":3,"name":"first","loop":"refund","definition":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","input":[0,2],"limits":{"tokens":9},"close":"abandon","reply_to":"t2"}},{"signal":{"to":"parent","name":"go","body":[0,1]}},{"raise_child":{"child":"first","by":{"tokens":1}}},{"cancel_child":{"child":"first","reason":"enough"}},{"speak":[0,1]},{"ask":{"id":1,"ask":{"kind":"confirm","prompt":"pay?","expires_in_ms":1000}}},{"wait":{"signals":["go"],"timeout":[1,5]}},{"sleep":{"id":2,"ms":7}},{"note":[0,2]},{"label":["k","v"]},{"finish":[0,4]}],"patch":{"splice":[3,1,"x"]},"state":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
+        4 definition_changed {"version":"1.1","definition":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","state_version":2,"patch":{"set":"{}"},"state":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
         5 recovered {"epoch":2,"again":[1]}
         6 parked {"outcome":{"outcome":"budget_exceeded","breach":{"dimension":"tokens","limit":10,"used":9,"needed":2}}}
         7 reopened {"by":"ann","raise":{"tokens":20}}
         10 ended {"outcome":{"outcome":"completed","output":""},"totals":{"iterations":0,"model_calls":0,"tool_calls":0,"usage":{},"charged_tokens":0,"spent":0,"reserved_tokens":0,"reserved":0,"overshoot":0,"overshoot_tokens":0},"head":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
-        20 intended {"call":1,"class":"billable","request":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","epoch":1,"send_ms":10,"abort_ms":20,"max_output":64,"reserve":{"tokens":100,"micro_usd":7}}
+        20 intended {"call":1,"class":"billable","request":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","epoch":1,"send_ms":10,"abort_ms":20,"landing_ms":30,"max_output":64,"reserve":{"tokens":100,"micro_usd":7},"slice":{"tokens":100}}
         21 attempted {"call":1,"n":1,"setback":"stopped","code":"model.rate_limited","message":[0,3],"usage":{},"cost":0,"retry_at":99}
         22 settled {"call":1,"as":"landed","usage":{"input":10,"output":5},"cost":3,"joins":"assistant"}
+        23 probed {"call":2,"found":"not_landed","asked_at":98,"again_at":99}
+        24 late_result {"call":2,"epoch":1}
         25 resolved {"call":2,"by":"ann","resolution":{"call":"failed","evidence":"no booking"},"joins":{"tool":"t1"}}
         40 signal {"name":"go"}
         41 question_ended {"question":1,"end":"answered","actor":"ann"}
         42 timer_fired {"timer":1}
+        43 child_ended {"call":3,"child":"run_04040404040404040404040404040404","outcome":{"outcome":"completed","output":""},"spent":{"usage":{},"charged_tokens":5,"money":6},"joins":{"tool":"t2"}}
+        44 child_parked {"call":3,"child":"run_04040404040404040404040404040404","outcome":{"outcome":"interrupted","interrupt":{"by":"shutdown"}}}
         46 cancel_requested {"actor":"ann","reason":"enough"}
         47 budget_changed {"by":"ann","raise":{}}
     "#]].assert_eq(&text);

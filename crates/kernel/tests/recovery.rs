@@ -12,7 +12,7 @@ use loopd_kernel::projection::Status;
 use loopd_kernel::question::Ask;
 use loopd_kernel::units::Price;
 use loopd_kernel::{Action, CallId, Decision, Event, Failure, MicroUsd, Outcome, TimeMs, ToolCall};
-use steps::Bench;
+use steps::{Bench, settle};
 
 const PRICE: Price = Price { input: 1_000_000, cache_read: 0, cache_write: 0, output: 1_000_000, reasoning: 0 };
 
@@ -36,10 +36,6 @@ fn asks_a_model(event: Event) -> Result<Decision, Failure> {
         Event::CallFailed { failure, .. } => Decision::fail(failure),
         _ => Decision::none(),
     })
-}
-
-fn settle(call: u64, settling: Settling) -> Input {
-    Input::Settle { call: CallId(call), settling, usage: None, cost: None }
 }
 
 fn signal() -> Input {

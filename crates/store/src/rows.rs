@@ -2,8 +2,9 @@
 
 use crate::batch::Write;
 use loopd_kernel::budget::Limits;
+use loopd_kernel::child::{ChildNews, Parent};
 use loopd_kernel::question::{OpenQuestion, QuestionEnd};
-use loopd_kernel::{Digest, Epoch, MicroUsd, QuestionId, RunId, Seq, TimeMs};
+use loopd_kernel::{CallId, Digest, Epoch, MicroUsd, QuestionId, RunId, Seq, TimeMs};
 use serde::{Deserialize, Serialize};
 
 /// The identity of one worker process; a new one at every start.
@@ -175,6 +176,28 @@ pub enum InboxBody {
         /// Raised limits.
         raise: Limits,
     },
+    /// A worker that does not drive the Run any more had the result of a Call.
+    Late {
+        /// The Call.
+        call: CallId,
+        /// The epoch of that worker.
+        epoch: Epoch,
+        /// The output.
+        output: String,
+    },
+    /// News of a child.
+    News(ChildNews),
+    /// What a child Run starts with; its Journal is empty until then.
+    Birth {
+        /// Its parent.
+        parent: Parent,
+        /// The outermost scope.
+        tenant: String,
+        /// The input as JSON text.
+        input: String,
+        /// The limits.
+        limits: Limits,
+    },
 }
 
 impl InboxBody {
@@ -183,7 +206,7 @@ impl InboxBody {
     pub const fn moves_parked(&self) -> bool {
         match self {
             Self::Cancel { .. } | Self::Reopen { .. } => true,
-            Self::Signal { .. } | Self::Answer { .. } => false,
+            Self::Signal { .. } | Self::Answer { .. } | Self::Late { .. } | Self::News(_) | Self::Birth { .. } => false,
         }
     }
 }

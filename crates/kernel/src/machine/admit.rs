@@ -1,6 +1,6 @@
 //! Admission: what stands between a wanted Call and its durable intent.
 
-use super::input::{EARLIER, is_model};
+use super::input::{EARLIER, MAX_LOST_ATTEMPTS, is_model};
 use super::{MachineError, Work};
 use crate::budget::{Breach, Reservation};
 use crate::effect::EffectClass;
@@ -19,7 +19,7 @@ const BYTES_PER_TOKEN: u64 = 2;
 const TOKENS_PER_MESSAGE: u64 = 16;
 
 /// Why a wanted Call is not intended now.
-enum Ruling {
+pub(super) enum Ruling {
     Intend(Intended),
     Settle(&'static str, String),
     Doubt(&'static str),
@@ -31,10 +31,13 @@ impl Work<'_, '_, '_> {
     /// a Call in flight.
     pub(super) fn admit_next(&mut self) -> Result<bool, MachineError> {
         let now = self.now();
-        let ready = |call: &&Call| call.not_before.is_none_or(|at| at <= now);
+        let ready = |call: &&Call| call.not_before.is_none_or(|at| at <= now) && !self.can_be_probed(call);
         let Some(call) = self.projection.wanted.iter().find(ready).cloned() else { return Ok(false) };
         match self.rule(&call) {
-            Ruling::Intend(intended) => self.push(&Record::Intended(intended), alloc::vec::Vec::new())?,
+            Ruling::Intend(intended) => {
+                self.push(&Record::Intended(intended), alloc::vec::Vec::new())?;
+                self.born(call.id);
+            }
             Ruling::Settle(code, message) => {
                 let free = is_model(&call.target).then_some(MicroUsd(0));
                 let usage = free.map(|_| Usage::default());
@@ -60,7 +63,24 @@ impl Work<'_, '_, '_> {
                     }
                     return Ruling::Settle("tool.unknown", alloc::format!("there is no tool named `{tool}`"));
                 };
+                if !terms.class.may_be_cut() && self.races(call) {
+                    let message = alloc::format!("`{tool}` is {}: it cannot lose a race", terms.class.name());
+                    return Ruling::Settle("call.not_cuttable", message);
+                }
+                if call.doubt.is_some() {
+                    // It was probed when it was sent, and is not any more.
+                    return Ruling::Doubt(EARLIER);
+                }
+                if terms.class == EffectClass::Probed && call.lost >= MAX_LOST_ATTEMPTS {
+                    return Ruling::Settle(
+                        "call.lost",
+                        "it was lost with its worker too often; it did not happen".into(),
+                    );
+                }
                 let mut intended = self.intent(call, terms.class, terms.timeout_ms);
+                if terms.class == EffectClass::Probed {
+                    intended.landing_ms = self.env.catalog.landing_bound_ms(tool);
+                }
                 if let Some(until) = call.resend_until {
                     // An attempt that landed after the target forgot the key would be a second effect.
                     intended.abort_ms = intended.abort_ms.min(until.since(self.now()));
@@ -74,6 +94,7 @@ impl Work<'_, '_, '_> {
                 Ruling::Intend(intended)
             }
             Target::Model(model) => self.rule_model(call, model),
+            Target::Child(child) => self.rule_child(call, child),
         }
     }
 
@@ -121,7 +142,12 @@ impl Work<'_, '_, '_> {
         self.env.now.max(self.projection.head.at)
     }
 
-    fn intent(&self, call: &Call, class: EffectClass, timeout_ms: u64) -> Intended {
+    /// True when the Call is one of several of which only the first counts.
+    fn races(&self, call: &Call) -> bool {
+        self.projection.joins.iter().any(|join| join.ok.is_some() && join.left.contains(&call.id))
+    }
+
+    pub(super) fn intent(&self, call: &Call, class: EffectClass, timeout_ms: u64) -> Intended {
         let now = self.now();
         let mut abort_by = now.after(timeout_ms);
         if let Some(wall) = self.projection.limits.wall_ms {
@@ -132,11 +158,13 @@ impl Work<'_, '_, '_> {
             class,
             request: None,
             dedup_ms: None,
+            landing_ms: None,
             epoch: self.env.epoch,
             send_ms: self.env.dispatch_window_ms,
             abort_ms: abort_by.since(now),
             max_output: None,
             reserve: Reservation::default(),
+            slice: None,
         }
     }
 }

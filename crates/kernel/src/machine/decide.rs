@@ -1,20 +1,22 @@
 //! Running transitions until nothing moves: Event → decision → intents → rest.
 
 use super::{ITERATIONS_PER_COMMIT, MachineError, Pace, STATE_LIMIT, Work};
-use crate::action::{Action, Decision};
+use crate::action::{Action, Decision, Join};
 use crate::budget::{Breach, Dimension, Reservation};
+use crate::child::Spawn;
 use crate::definition::{Cx, ErasedLoop};
 use crate::digest::Digest;
 use crate::effect::EffectClass;
 use crate::entry::PayloadWriter;
 use crate::failure::Failure;
 use crate::ids::{CallId, QuestionId, TimerId};
-use crate::model::ModelCall;
+use crate::model::{Constants, ModelCall};
 use crate::outcome::{Interrupt, Outcome};
 use crate::patch::StatePatch;
 use crate::projection::{Pending, Projection, Status};
 use crate::question::{Ask, QuestionEnd};
-use crate::record::{ActionRecord, Decided, Ended, IterationStarted, QuestionEnded, Record};
+use crate::record::{ActionRecord, Decided, Ended, IterationStarted, QuestionEnded, Record, Settlement};
+use crate::units::MicroUsd;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -23,6 +25,7 @@ impl Work<'_, '_, '_> {
     pub(super) fn run_to_rest(&mut self) -> Result<(), MachineError> {
         let mut iterations = 0;
         while self.projection.status == Status::Open {
+            self.cancel_losers()?;
             if self.projection.cancel.is_some() {
                 return self.finish_cancel();
             }
@@ -56,8 +59,25 @@ impl Work<'_, '_, '_> {
         let decided = transition(self.env.definition, self.projection, pending);
         let fresh = |name: &Digest| !self.projection.constants.contains(name);
         let constants: Vec<_> = decided.constants.into_iter().filter(|c| fresh(&c.name.digest)).collect();
-        self.push(&Record::Decided(decided.record), decided.payload)?;
+        let (record, payload) = (decided.record, decided.payload);
+        self.push(&Record::Decided(record.clone()), payload.clone())?;
+        self.post(self.projection.head.seq, &record.actions, &payload);
         self.step.constants.extend(constants);
+        Ok(())
+    }
+
+    /// Cancels the Calls that lost a race which others have won.
+    fn cancel_losers(&mut self) -> Result<(), MachineError> {
+        let won = self.projection.joins.iter().filter(|join| join.is_won());
+        let losers: Vec<CallId> = won.flat_map(|join| join.left.iter().copied()).collect();
+        for id in losers {
+            let open = self.projection.open.iter().any(|call| call.id == id);
+            let (cost, why) = if open { (None, "another call was first") } else { (Some(MicroUsd(0)), "never sent") };
+            if open {
+                self.step.aborted.push(id);
+            }
+            self.settled(id, Settlement::Cancelled, Some("call.lost_the_race"), why.into(), None, cost)?;
+        }
         Ok(())
     }
 
@@ -83,6 +103,7 @@ impl Work<'_, '_, '_> {
     /// Ends a cancelled Run once nothing that may have an effect is in flight.
     fn finish_cancel(&mut self) -> Result<(), MachineError> {
         self.cancel_open(EffectClass::may_be_cut)?;
+        self.close_children()?;
         if self.is_undecided() {
             return Ok(());
         }
@@ -94,6 +115,7 @@ impl Work<'_, '_, '_> {
     /// Ends a Run whose Loop has finished; what is still in flight is cancelled.
     fn seal(&mut self) -> Result<(), MachineError> {
         self.cancel_open(EffectClass::may_be_cut)?;
+        self.close_children()?;
         if self.is_undecided() {
             return Ok(());
         }
@@ -105,28 +127,25 @@ impl Work<'_, '_, '_> {
 
     /// True while an effect may still happen or nobody knows whether it did: a Run is not sealed over it.
     fn is_undecided(&self) -> bool {
-        !self.projection.open.is_empty() || !self.projection.in_doubt.is_empty()
+        let Projection { open, wanted, in_doubt, .. } = &*self.projection;
+        !open.is_empty() || !wanted.is_empty() || !in_doubt.is_empty()
     }
 
-    fn end(&mut self, outcome: Outcome) -> Result<(), MachineError> {
+    pub(super) fn end(&mut self, outcome: Outcome) -> Result<(), MachineError> {
         let open: Vec<QuestionId> = self.projection.questions.iter().map(|open| open.id).collect();
         for question in open {
             let end = QuestionEnd::Withdrawn;
             let record = QuestionEnded { question, end, actor: String::from("loopd"), joins: None };
             self.push(&Record::QuestionEnded(record), Vec::new())?;
         }
-        let (payload, outcome) = match outcome {
-            // The output is a body; the record only says that there is one.
-            Outcome::Completed { output } => (output.into_bytes(), Outcome::Completed { output: String::new() }),
-            Outcome::BudgetExceeded { .. }
-            | Outcome::Stuck { .. }
-            | Outcome::Interrupted { .. }
-            | Outcome::PolicyDenied { .. }
-            | Outcome::Failed { .. } => (Vec::new(), outcome),
-        };
+        let told = outcome.clone();
+        // The output is a body; the record only says that there is one.
+        let (output, outcome) = outcome.split();
         let totals = self.projection.ledger;
         let head = self.projection.head.hash;
-        self.push(&Record::Ended(Ended { outcome, totals, head }), payload)
+        self.push(&Record::Ended(Ended { outcome, totals, head }), output.into_bytes())?;
+        self.tell_parent(told);
+        Ok(())
     }
 }
 
@@ -163,13 +182,15 @@ pub(crate) fn transition(definition: &dyn ErasedLoop, projection: &Projection, p
         call: projection.last_call,
         question: projection.last_question,
         timer: projection.last_timer,
-    };
-    let actions = decision.actions.into_iter().map(|action| recorder.record(action)).collect();
-    Transitioned {
-        record: Decided { consumed: consumed.0, actions, patch, state },
-        payload: recorder.payload.finish(),
         constants: decision.constants,
+        actions: Vec::new(),
+    };
+    for action in decision.actions {
+        recorder.take(action);
     }
+    let Recorder { payload, constants, actions, .. } = recorder;
+    let record = Decided { consumed: consumed.0, actions, patch, state };
+    Transitioned { record, payload: payload.finish(), constants }
 }
 
 /// Turns Actions into their recorded form, numbering Calls, Questions and timers.
@@ -178,11 +199,52 @@ struct Recorder {
     call: CallId,
     question: QuestionId,
     timer: TimerId,
+    constants: Vec<Constants>,
+    actions: Vec<ActionRecord>,
 }
 
 impl Recorder {
+    fn take(&mut self, action: Action) {
+        match action {
+            Action::Parallel { calls, join } => self.parallel(calls, join),
+            action => {
+                let record = self.record(action);
+                self.actions.push(record);
+            }
+        }
+    }
+
+    fn parallel(&mut self, calls: Vec<Action>, join: Join) {
+        let count = calls.len() as u32;
+        for call in calls {
+            let record = match call {
+                call @ (Action::CallModel(_) | Action::CallTool(_)) => self.record(call),
+                _ => {
+                    ActionRecord::Fail(Failure::new("loop.parallel", "only calls of models and tools run in parallel"))
+                }
+            };
+            let failed = matches!(record, ActionRecord::Fail(_));
+            self.actions.push(record);
+            if failed {
+                return;
+            }
+        }
+        let ok = match join {
+            Join::All => None,
+            Join::FirstOk(ok) => Some(ok.clamp(1, count.max(1))),
+        };
+        self.actions.push(ActionRecord::Join { calls: count, ok });
+    }
+
     fn record(&mut self, action: Action) -> ActionRecord {
         match action {
+            Action::Parallel { .. } => ActionRecord::Fail(Failure::new("loop.parallel", "parallel calls do not nest")),
+            Action::Spawn(spawn) => self.spawn(spawn),
+            Action::Signal { to, name, body } => {
+                ActionRecord::Signal { to, name, body: self.payload.add(body.as_bytes()) }
+            }
+            Action::RaiseChild { child, by } => ActionRecord::RaiseChild { child, by },
+            Action::CancelChild { child, reason } => ActionRecord::CancelChild { child, reason },
             Action::CallModel(call) => {
                 self.call = self.call.next();
                 let messages = (!call.messages.is_empty())
@@ -216,6 +278,15 @@ impl Recorder {
             Action::Finish(output) => ActionRecord::Finish(self.payload.add(output.as_bytes())),
             Action::Fail(failure) => ActionRecord::Fail(failure),
         }
+    }
+
+    fn spawn(&mut self, spawn: Spawn) -> ActionRecord {
+        self.call = self.call.next();
+        let Spawn { name, loop_name, definition, input, limits, close, reply_to } = spawn;
+        let input = self.payload.add(input.as_bytes());
+        let digest = definition.as_ref().map(|constants| constants.name.digest);
+        self.constants.extend(definition);
+        ActionRecord::Spawn { id: self.call, name, loop_name, definition: digest, input, limits, close, reply_to }
     }
 
     fn next_timer(&mut self) -> TimerId {

@@ -1,12 +1,14 @@
 //! Inputs: facts from outside, and the Entries that record them.
 
-use super::{MachineError, Refused, Work};
-use crate::budget::Limits;
+use super::probe::ProbeAnswer;
+use super::{Env, MachineError, Refused, Work};
+use crate::budget::{Limits, RETRIES};
+use crate::child::{ChildNews, Parent};
 use crate::digest::Digest;
 use crate::effect::{EffectClass, Recovery};
 use crate::entry::PayloadWriter;
 use crate::failure::{Disposition, Failure};
-use crate::ids::{CallId, QuestionId, TimerId};
+use crate::ids::{CallId, Epoch, QuestionId, TimerId};
 use crate::outcome::{Interrupt, Outcome};
 use crate::projection::{Call, Projection, Status, Target};
 use crate::question::{Ask, QuestionEnd, Resolution};
@@ -16,6 +18,7 @@ use crate::record::{
 };
 use crate::transcript;
 use crate::units::{MicroUsd, TimeMs, Usage};
+use crate::upgrade::{self, Fit};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -23,13 +26,13 @@ use alloc::vec::Vec;
 const MAX_RECOVERIES: u32 = 3;
 
 /// Lost attempts of a billable Call after which recovery gives it up.
-const MAX_LOST_ATTEMPTS: u32 = 3;
+pub(super) const MAX_LOST_ATTEMPTS: u32 = 3;
 
 /// Why a keyed Call that is not sent again is in doubt.
 pub(super) const EARLIER: &str = "an earlier attempt of this call may have happened";
 
 /// The first pause before a keyed Call in doubt is sent again; it doubles.
-const RESEND_MS: u64 = 500;
+pub(super) const RESEND_MS: u64 = 500;
 
 /// How a Run starts.
 #[derive(Clone, Debug)]
@@ -60,6 +63,10 @@ pub enum Settling {
 pub enum Input {
     /// The Run begins.
     Start(Admission),
+    /// A child Run begins.
+    Born(Admission, Parent),
+    /// From here on the definition of [`Env`] decides: it is another one than that which decided so far.
+    ChangeDefinition,
     /// A worker took the Run over from one that died.
     Recover,
     /// A Call settled.
@@ -88,6 +95,26 @@ pub enum Input {
         /// Not again before this.
         retry_at: TimeMs,
     },
+    /// The target of a Call was asked whether it happened.
+    Probed {
+        /// The Call.
+        call: CallId,
+        /// When the question was sent.
+        asked_at: TimeMs,
+        /// The answer.
+        answer: ProbeAnswer,
+    },
+    /// A worker that does not drive the Run any more had the result of a Call.
+    Late {
+        /// The Call.
+        call: CallId,
+        /// The epoch of that worker.
+        epoch: Epoch,
+        /// The output.
+        output: String,
+    },
+    /// A child has ended or is parked.
+    News(ChildNews),
     /// A signal arrived.
     Signal {
         /// Its name.
@@ -137,9 +164,9 @@ pub enum Input {
 }
 
 /// Checks an input against the Run before anything changes.
-pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refused> {
+pub(super) fn check(projection: &Projection, input: &Input, env: &Env<'_>) -> Result<(), Refused> {
     if let Input::Poisoned { during, .. } = input {
-        return check(projection, during);
+        return check(projection, during, env);
     }
     let open_call = |id: &CallId| projection.open.iter().any(|call| call.id == *id);
     match (&projection.status, input) {
@@ -147,11 +174,19 @@ pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refuse
         (Status::Open, Input::Reopen { raise, .. }) if *raise == Limits::default() => return Err(Refused::NotParked),
         (Status::Open, _) | (Status::Parked(_), Input::Reopen { .. } | Input::Cancel { .. }) => {}
         // What was in flight when the Run was parked settles all the same.
-        (Status::Parked(_), Input::Settle { .. } | Input::Retry { .. } | Input::Recover) => {}
+        (
+            Status::Parked(_),
+            Input::Settle { .. }
+            | Input::Retry { .. }
+            | Input::Probed { .. }
+            | Input::Recover
+            | Input::ChangeDefinition,
+        ) => {}
         (Status::Parked(_), _) => return Err(Refused::Parked),
     }
     match input {
         Input::Settle { call, .. } | Input::Retry { call, .. } if !open_call(call) => Err(Refused::NotOpen(*call)),
+        Input::Late { call, .. } if !projection.call(*call).is_some_and(may_land_late) => Err(Refused::NotOpen(*call)),
         Input::Timer(id) if !projection.timers.iter().any(|timer| timer.id == *id) => Err(Refused::NoSuchTimer(*id)),
         Input::Answer { question, end, value, .. } => {
             let open = projection.questions.iter().find(|open| open.id == *question);
@@ -159,7 +194,8 @@ pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refuse
             match end {
                 QuestionEnd::Answered => {
                     let ending = projection.cancel.is_some() || projection.finishing.is_some();
-                    fits(&open.ask, value, ending).map_err(|why| Refused::BadAnswer(*question, why))
+                    let settled = |until: TimeMs| env.now > until.after(env.skew_ms);
+                    fits(&open.ask, value, ending, settled).map_err(|why| Refused::BadAnswer(*question, why))
                 }
                 // Nobody may walk away from a Call that may have moved money; it stays open until resolved.
                 QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut
@@ -177,6 +213,11 @@ pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refuse
         | Input::Retry { .. }
         | Input::Timer(_)
         | Input::Start(_)
+        | Input::Born(..)
+        | Input::ChangeDefinition
+        | Input::Probed { .. }
+        | Input::Late { .. }
+        | Input::News(_)
         | Input::Recover
         | Input::Signal { .. }
         | Input::Cancel { .. }
@@ -188,13 +229,16 @@ pub(super) fn check(projection: &Projection, input: &Input) -> Result<(), Refuse
 }
 
 /// Whether `value` is an answer of the asked kind. A JSON Schema is checked by whoever takes the answer.
-fn fits(ask: &Ask, value: &str, ending: bool) -> Result<(), String> {
+fn fits(ask: &Ask, value: &str, ending: bool, settled: impl Fn(TimeMs) -> bool) -> Result<(), String> {
     let text = |error: serde_json::Error| alloc::format!("{error}");
     match ask {
         Ask::Ask { .. } => serde_json::from_str::<&serde_json::value::RawValue>(value).map(drop).map_err(text),
         Ask::Confirm { .. } => serde_json::from_str::<bool>(value).map(drop).map_err(text),
-        Ask::Resolve { .. } => match serde_json::from_str::<Resolution>(value).map_err(text)? {
+        Ask::Resolve { lands_until, .. } => match serde_json::from_str::<Resolution>(value).map_err(text)? {
             Resolution::Retry if ending => Err("the run is about to end: nothing is sent any more".into()),
+            Resolution::Retry | Resolution::Failed { .. } if !lands_until.is_none_or(&settled) => {
+                Err("what was sent may still land: look again when its time is over, and answer then".into())
+            }
             Resolution::Landed { .. } | Resolution::Failed { .. } | Resolution::Retry | Resolution::Unknown { .. } => {
                 Ok(())
             }
@@ -206,17 +250,27 @@ impl Work<'_, '_, '_> {
     /// Records the input.
     pub(super) fn take(&mut self, input: Input) -> Result<(), MachineError> {
         match input {
-            Input::Start(admission) => self.start(admission),
+            Input::Start(admission) => self.start(admission, None),
+            Input::Born(admission, parent) => self.start(admission, Some(parent)),
+            Input::ChangeDefinition => self.change_definition(),
             Input::Recover => self.recover(),
             Input::Settle { call, settling, usage, cost } => self.settle(call, settling, usage, cost),
             Input::Retry { call, failure, setback, usage, cost, retry_at } => {
-                let n = self.open_call(call)?.attempts + u32::from(setback == Setback::Failed);
+                let failed = setback == Setback::Failed;
+                if failed && self.projection.ledger.retries >= self.projection.limits.retries.unwrap_or(RETRIES) {
+                    let message = alloc::format!("{}; the run has no retries left", failure.message);
+                    return self.settled(call, Settlement::Failed, Some("run.retries"), message, usage, cost);
+                }
+                let n = self.open_call(call)?.attempts + u32::from(failed);
                 let mut payload = PayloadWriter::default();
                 let message = payload.add(failure.message.as_bytes());
                 let code = failure.code;
                 let record = Attempted { call, n, setback, code, message, usage, cost, retry_at };
                 self.push(&Record::Attempted(record), payload.finish())
             }
+            Input::Probed { call, asked_at, answer } => self.probed(call, asked_at, answer),
+            Input::Late { call, epoch, output } => self.late(call, epoch, output),
+            Input::News(news) => self.news(news),
             Input::Signal { name, body } => self.push(&Record::Signal(Signal { name }), body.into_bytes()),
             Input::Answer { question, end, actor, value } => self.answer(question, end, actor, value),
             Input::Timer(timer) => self.push(&Record::TimerFired(TimerFired { timer }), Vec::new()),
@@ -238,11 +292,19 @@ impl Work<'_, '_, '_> {
     }
 
     pub(super) fn park(&mut self, outcome: Outcome) -> Result<(), MachineError> {
-        self.push(&Record::Parked(Parked { outcome }), Vec::new())
+        self.push(&Record::Parked(Parked { outcome: outcome.clone() }), Vec::new())?;
+        self.tell_parent(outcome);
+        Ok(())
     }
 
-    fn start(&mut self, admission: Admission) -> Result<(), MachineError> {
-        let state = self.env.definition.init(&admission.input).map_err(Refused::Input)?;
+    fn start(&mut self, admission: Admission, parent: Option<Parent>) -> Result<(), MachineError> {
+        let init = self.env.definition.init(&admission.input);
+        let (state, refused) = match (init, parent) {
+            (Ok(state), _) => (state, None),
+            // A child exists already, and its parent waits to hear of it.
+            (Err(failure), Some(_)) => (String::new(), Some(failure)),
+            (Err(failure), None) => return Err(Refused::Input(failure).into()),
+        };
         let mut payload = PayloadWriter::default();
         let started = Started {
             tenant: admission.tenant,
@@ -254,8 +316,20 @@ impl Work<'_, '_, '_> {
             limits: admission.limits,
             projection: transcript::PROJECTION,
             admission: admission.key,
+            state_version: self.env.definition.state_version(),
+            parent,
         };
-        self.push(&Record::Started(started), payload.finish())
+        self.push(&Record::Started(started), payload.finish())?;
+        refused.map_or(Ok(()), |failure| self.end(Outcome::Failed { failure }))
+    }
+
+    fn change_definition(&mut self) -> Result<(), MachineError> {
+        let changed = match upgrade::fit(self.projection, self.env.definition).map_err(Refused::Unfit)? {
+            Fit::Same => return Ok(()),
+            Fit::Changes(changed) => changed,
+        };
+        self.step.definition_changed = true;
+        self.push(&Record::DefinitionChanged(changed), Vec::new())
     }
 
     fn recover(&mut self) -> Result<(), MachineError> {
@@ -267,6 +341,8 @@ impl Work<'_, '_, '_> {
                 Recovery::ChargeAndRunAgain if call.lost + 1 >= MAX_LOST_ATTEMPTS => lost.push(call.id),
                 Recovery::ChargeAndRunAgain => again.push(call.id),
                 Recovery::SendAgainWithKey if self.knows_key(call) => again.push(call.id),
+                Recovery::AskTarget => again.push(call.id),
+                Recovery::Keep => {}
                 Recovery::SendAgainWithKey | Recovery::AskPerson => unknown.push(call.id),
             }
         }
@@ -298,9 +374,13 @@ impl Work<'_, '_, '_> {
         let class = call.intent.as_ref().map_or(EffectClass::Once, |intent| intent.class);
         let asks = !class.may_be_cut();
         let doubtful = call.may_have_happened();
-        let again = class.recovery() == Recovery::SendAgainWithKey && self.knows_key(call);
+        let again = match class.recovery() {
+            Recovery::SendAgainWithKey => self.knows_key(call),
+            Recovery::AskTarget => true,
+            Recovery::RunAgain | Recovery::ChargeAndRunAgain | Recovery::AskPerson | Recovery::Keep => false,
+        };
         match settling {
-            // Whether it happened does not matter to a target that knows the key.
+            // Whether it happened does not matter to a target that knows the key, and another one can be asked.
             Settling::Failed(failure, Disposition::InDoubt) if again => self.send_again(id, &failure),
             Settling::Interrupted(reason) if again => self.send_again(id, &Failure::new("call.interrupted", reason)),
             Settling::Landed(output) => self.settled(id, Settlement::Landed, None, output, usage, cost),
@@ -380,7 +460,9 @@ impl Work<'_, '_, '_> {
     pub(super) fn cancel_open(&mut self, may: impl Fn(EffectClass) -> bool) -> Result<(), MachineError> {
         let cut = |call: &&Call| call.intent.as_ref().is_none_or(|intent| may(intent.class));
         let open: Vec<CallId> = self.projection.open.iter().filter(cut).map(|call| call.id).collect();
-        let wanted: Vec<CallId> = self.projection.wanted.iter().map(|call| call.id).collect();
+        // Whatever its target says, it is heard before the Run ends.
+        let wanted = self.projection.wanted.iter().filter(|call| !self.can_be_probed(call));
+        let wanted: Vec<CallId> = wanted.map(|call| call.id).collect();
         self.step.aborted.extend_from_slice(&open);
         for id in open {
             self.settled(id, Settlement::Cancelled, Some("call.cancelled"), "interrupted".into(), None, None)?;
@@ -400,6 +482,11 @@ impl Work<'_, '_, '_> {
         let call = self.projection.open.iter().find(|call| call.id == id);
         Ok(call.ok_or(Refused::NotOpen(id))?)
     }
+}
+
+/// Whether a result of an earlier epoch is news: the Call is open, in doubt, or was sent before.
+const fn may_land_late(call: &Call) -> bool {
+    call.intent.is_some() || call.lost > 0
 }
 
 /// True when the target is a model.

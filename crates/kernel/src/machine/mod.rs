@@ -3,8 +3,11 @@
 
 mod admit;
 mod decide;
+mod family;
 mod input;
+mod probe;
 
+use crate::child::{Birth, Letter};
 use crate::definition::ErasedLoop;
 use crate::digest::Digest;
 use crate::effect::{EffectClass, EffectKey};
@@ -15,12 +18,14 @@ use crate::model::Constants;
 use crate::projection::{Call, FoldProblem, Projection};
 use crate::record::{Record, RecordError};
 use crate::units::{Price, TimeMs};
+use crate::upgrade::Unfit;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 pub(crate) use decide::transition;
 pub use input::{Admission, Input, Settling};
+pub use probe::{Probe, ProbeAnswer};
 
 /// Iterations that one commit may start; a Loop that decides nothing goes on in the next commit, so
 /// that its worker stays able to stop.
@@ -58,6 +63,11 @@ pub trait Catalog: Send + Sync {
     fn dedup_for_ms(&self, _tool: &str) -> Option<u64> {
         None
     }
+    /// How long after it was given up an attempt of a probed tool may still land, in milliseconds. Without it "not
+    /// landed" is never believed.
+    fn landing_bound_ms(&self, _tool: &str) -> Option<u64> {
+        None
+    }
     /// The terms of a model, when there is one of this name.
     fn model(&self, name: &str) -> Option<ModelTerms>;
 }
@@ -80,6 +90,8 @@ pub struct Env<'a> {
     pub epoch: Epoch,
     /// Milliseconds after `now` in which an intended Call must be sent.
     pub dispatch_window_ms: u64,
+    /// How far the clocks of two workers may differ, in milliseconds.
+    pub skew_ms: u64,
     /// How far to go.
     pub pace: Pace,
     /// What this worker can run.
@@ -157,12 +169,20 @@ pub struct Step {
     pub entries: Vec<Entry>,
     /// Constants that the Entries name for the first time.
     pub constants: Vec<Constants>,
+    /// Child Runs that start with this commit.
+    pub births: Vec<Birth>,
+    /// What other Runs are told by this commit.
+    pub letters: Vec<Letter>,
+    /// Calls whose target is to be asked whether they happened. One that is being asked is named again.
+    pub probes: Vec<Probe>,
     /// Calls in flight that settled here: their work is to be aborted.
     pub aborted: Vec<CallId>,
     /// Questions that were opened or ended here.
     pub questions_changed: bool,
     /// True: the machine stopped only to keep the commit small; give it [`Input::Continue`].
     pub more: bool,
+    /// Another definition decides from here on.
+    pub definition_changed: bool,
     permits: Vec<Permit>,
 }
 
@@ -194,6 +214,8 @@ pub enum Refused {
     NoSuchTimer(TimerId),
     /// The Loop refused the input.
     Input(Failure),
+    /// The definition cannot take the Run over.
+    Unfit(Unfit),
 }
 
 impl fmt::Display for Refused {
@@ -207,6 +229,7 @@ impl fmt::Display for Refused {
             Self::BadAnswer(id, why) => write!(f, "the answer does not fit question {id}: {why}"),
             Self::NoSuchTimer(id) => write!(f, "{id} is not set"),
             Self::Input(failure) => write!(f, "{failure}"),
+            Self::Unfit(unfit) => write!(f, "{unfit}"),
         }
     }
 }
@@ -270,7 +293,7 @@ impl Machine {
     /// # Errors
     /// [`MachineError::Refused`] leaves the machine unchanged; after any other error it is not to be used.
     pub fn apply(&mut self, input: Input, env: &mut Env<'_>) -> Result<Step, MachineError> {
-        input::check(&self.projection, &input)?;
+        input::check(&self.projection, &input, env)?;
         let recovers = matches!(input, Input::Recover);
         let mut work = Work { projection: &mut self.projection, env, step: Step::default() };
         work.take(input)?;
@@ -320,6 +343,9 @@ impl Work<'_, '_, '_> {
         let first = self.step.entries.first().map_or(Seq(u64::MAX), |entry| entry.seq);
         // Permits are for intents of this very step: an older intent was performed when it was committed.
         for call in &self.projection.open {
+            if call.target.child().is_some() {
+                continue;
+            }
             if let Some(intent) = call.intent.as_ref().filter(|intent| intent.seq >= first && intent.epoch == epoch) {
                 self.step.permits.push(Permit {
                     run: self.projection.run,
@@ -330,6 +356,7 @@ impl Work<'_, '_, '_> {
                 });
             }
         }
+        self.step.probes = self.due_probes();
         self.step
     }
 }

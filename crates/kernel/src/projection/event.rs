@@ -40,6 +40,15 @@ impl Projection {
                 (!is_resolve).then_some(Event::Answered { question: ended.question, end: ended.end, value: text()? })
             }
             Record::Signal(signal) => Some(Event::SignalReceived { name: signal.name.clone(), body: text()? }),
+            Record::ChildEnded(ended) => {
+                let outcome = ended.outcome.clone().join(text()?);
+                let name = self.child_name(ended.call)?;
+                Some(Event::ChildEnded { call: ended.call, child: ended.child, name, outcome })
+            }
+            Record::ChildParked(parked) => {
+                let (call, child, outcome) = (parked.call, parked.child, parked.outcome.clone());
+                Some(Event::ChildParked { call, child, name: self.child_name(call)?, outcome })
+            }
             Record::TimerFired(fired) => Some(Event::TimerFired { timer: fired.timer }),
             Record::Started(_)
             | Record::Decided(_)
@@ -49,6 +58,9 @@ impl Projection {
             | Record::Ended(_)
             | Record::Intended(_)
             | Record::Attempted(_)
+            | Record::DefinitionChanged(_)
+            | Record::Probed(_)
+            | Record::LateResult(_)
             | Record::CancelRequested(_)
             | Record::BudgetChanged(_) => None,
         })
@@ -71,12 +83,18 @@ impl Projection {
                 Target::Tool { tool, .. } => {
                     Event::ToolReturned(ToolReturned { call: id, tool: tool.clone(), output: body.into() })
                 }
+                Target::Child(_) => return Err(FoldProblem::NoSuchCall(id)),
             }),
             Settlement::Failed => Some(Event::CallFailed { call: id, target: target(), failure: failure() }),
             Settlement::Denied => Some(Event::CallDenied { call: id, target: target(), failure: failure() }),
             // Only a Run that is about to end cancels its Calls, and an unknown Call speaks when resolved.
             Settlement::Cancelled | Settlement::Unknown => None,
         })
+    }
+
+    fn child_name(&self, id: CallId) -> Result<String, FoldProblem> {
+        let (_, child) = self.children().find(|(call, _)| *call == id).ok_or(FoldProblem::NoSuchCall(id))?;
+        Ok(child.name.clone())
     }
 
     fn in_doubt_call(&self, id: CallId) -> Result<&super::Call, FoldProblem> {

@@ -1,15 +1,17 @@
 //! The fold: the only place where a Projection changes.
 
-use super::{Call, FoldError, FoldProblem, Intent, Pending, Projection, Status, Target, Timer, Waiting};
+use super::{Call, Doubt, FoldError, FoldProblem, Intent, Pending, Projection, Status, Target, Timer, Waiting};
 use crate::digest::Digest;
 use crate::effect::{EffectClass, Recovery};
 use crate::entry::{Entry, Span};
 use crate::ids::{CallId, QuestionId, Seq};
 use crate::model::ModelCall;
 use crate::outcome::Outcome;
+use crate::patch::StatePatch;
 use crate::question::{Ask, OpenQuestion, Resolution};
 use crate::record::{
-    ActionRecord, Decided, Ended, Intended, Record, Recovered, Resolved, Setback, Settled, Settlement, Started,
+    ActionRecord, Attempted, Decided, DefinitionChanged, Ended, Found, Intended, Probed, Record, Recovered, Resolved,
+    Setback, Settled, Settlement, Started,
 };
 use crate::transcript;
 use crate::units::TimeMs;
@@ -48,7 +50,7 @@ impl Projection {
         // A Run that is about to end consults no transition any more; a parked one does when it is reopened.
         let consults = self.cancel.is_none() && self.finishing.is_none() && !matches!(self.status, Status::Ended(_));
         if let Some(event) = event.filter(|_| consults) {
-            self.events.push(Pending { seq: entry.seq, at: entry.at, event });
+            self.deliver(Pending { seq: entry.seq, at: entry.at, event });
         }
         for item in transcript::items(record, &entry.payload) {
             self.transcript.add(entry.seq, &item);
@@ -83,20 +85,17 @@ impl Projection {
             }
             Record::Ended(ended) => self.ended(entry, ended),
             Record::Intended(intended) => self.intended(entry, intended),
-            Record::Attempted(attempted) => {
-                let mut call = take(&mut self.open, attempted.call)?;
-                self.ledger.spend(&call.reserved(), attempted.usage.as_ref(), attempted.cost);
-                match attempted.setback {
-                    Setback::Failed => call.attempts += 1,
-                    Setback::Stopped => call.lost += 1,
-                    Setback::NotSent => {}
-                }
-                call.not_before = Some(attempted.retry_at);
-                call.intent = None;
-                self.wanted.insert(0, call);
-                Ok(())
-            }
+            Record::DefinitionChanged(changed) => self.definition_changed(changed),
+            Record::Attempted(attempted) => self.attempted(attempted),
             Record::Settled(settled) => self.settled(entry, settled),
+            Record::Probed(probed) => self.probed(probed),
+            // The Entry after it settles or resolves the Call.
+            Record::LateResult(late) => match self.call(late.call) {
+                Some(_) => Ok(()),
+                None => Err(FoldProblem::NoSuchCall(late.call)),
+            },
+            Record::ChildEnded(ended) => self.child_ended(ended),
+            Record::ChildParked(parked) => self.child_parked(parked),
             Record::Resolved(resolved) => self.resolved(resolved),
             Record::Signal(signal) => {
                 if self.waiting.as_ref().is_some_and(|wait| wait.signals.contains(&signal.name)) {
@@ -117,6 +116,7 @@ impl Projection {
                 self.cancel = Some(super::Cancel { actor: asked.actor.clone(), reason: asked.reason.clone() });
                 self.status = Status::Open;
                 self.events.clear();
+                self.joins.clear();
                 Ok(())
             }
         }
@@ -126,19 +126,63 @@ impl Projection {
         self.loop_name.clone_from(&started.loop_name);
         self.version.clone_from(&started.version);
         self.definition = started.definition;
+        self.state_version = started.state_version;
+        self.tenant.clone_from(&started.tenant);
+        self.parent = started.parent;
         self.limits = started.limits;
         self.started_at = entry.at;
         self.state = text(started.state, &entry.payload)?.into();
         Ok(())
     }
 
-    fn decided(&mut self, entry: &Entry, decided: &Decided) -> Folded {
-        decided.patch.apply(&mut self.state).map_err(|_| FoldProblem::PatchDoesNotFit)?;
-        if let Some(expected) = decided.state
+    fn definition_changed(&mut self, changed: &DefinitionChanged) -> Folded {
+        self.patch_state(&changed.patch, changed.state)?;
+        self.version.clone_from(&changed.version);
+        (self.definition, self.state_version) = (changed.definition, changed.state_version);
+        Ok(())
+    }
+
+    fn patch_state(&mut self, patch: &StatePatch, after: Option<Digest>) -> Folded {
+        patch.apply(&mut self.state).map_err(|_| FoldProblem::PatchDoesNotFit)?;
+        if let Some(expected) = after
             && Digest::sha256(&[self.state.as_bytes()]) != expected
         {
             return Err(FoldProblem::StateDigest);
         }
+        Ok(())
+    }
+
+    fn attempted(&mut self, attempted: &Attempted) -> Folded {
+        let mut call = take(&mut self.open, attempted.call)?;
+        self.ledger.spend(&call.reserved(), attempted.usage.as_ref(), attempted.cost);
+        match attempted.setback {
+            Setback::Failed => {
+                call.attempts += 1;
+                self.ledger.retries += 1;
+            }
+            Setback::Stopped => lose(&mut call),
+            Setback::NotSent => {}
+        }
+        call.not_before = Some(attempted.retry_at);
+        call.intent = None;
+        self.wanted.insert(0, call);
+        Ok(())
+    }
+
+    fn probed(&mut self, probed: &Probed) -> Folded {
+        let call = self.wanted.iter_mut().find(|call| call.id == probed.call);
+        let call = call.ok_or(FoldProblem::NoSuchCall(probed.call))?;
+        let doubt = call.doubt.as_mut().ok_or(FoldProblem::NoSuchCall(probed.call))?;
+        doubt.probes += 1;
+        call.not_before = probed.again_at;
+        if probed.found == Found::NotLanded && probed.again_at.is_none() && doubt.bounded {
+            call.doubt = None;
+        }
+        Ok(())
+    }
+
+    fn decided(&mut self, entry: &Entry, decided: &Decided) -> Folded {
+        self.patch_state(&decided.patch, decided.state)?;
         self.recoveries = 0;
         self.events.retain(|pending| pending.seq.0 != decided.consumed);
         for (ordinal, action) in decided.actions.iter().enumerate() {
@@ -166,6 +210,12 @@ impl Projection {
                 let target = Target::Tool { tool: tool.clone(), args, reply_to: reply_to.clone() };
                 self.want(*id, entry.seq, ordinal, target);
             }
+            ActionRecord::Join { calls, ok } => self.join(*calls, *ok)?,
+            ActionRecord::Spawn { input, .. } => {
+                let input = super::children::input(*input, payload)?;
+                self.want_child(entry.seq, ordinal, action, input);
+            }
+            ActionRecord::RaiseChild { child, by } => self.raise_child(child, by),
             ActionRecord::Ask { id, ask } => self.open_question(*id, ask.clone(), entry.at),
             ActionRecord::Wait { signals, timeout } => {
                 if let Some((timer, ms)) = timeout {
@@ -182,24 +232,17 @@ impl Projection {
                 self.finishing = Some(Outcome::Completed { output: text(*span, payload)?.into() });
             }
             ActionRecord::Fail(failure) => self.finishing = Some(Outcome::Failed { failure: failure.clone() }),
-            ActionRecord::Speak(_) | ActionRecord::Note(_) => {}
+            ActionRecord::Speak(_)
+            | ActionRecord::Note(_)
+            | ActionRecord::Signal { .. }
+            | ActionRecord::CancelChild { .. } => {}
         }
         Ok(())
     }
 
     fn want(&mut self, id: CallId, decided: Seq, ordinal: u32, target: Target) {
         self.last_call = self.last_call.max(id);
-        self.wanted.push(Call {
-            id,
-            decided,
-            ordinal,
-            target,
-            attempts: 0,
-            lost: 0,
-            resend_until: None,
-            not_before: None,
-            intent: None,
-        });
+        self.wanted.push(Call::wanted(id, decided, ordinal, target));
     }
 
     fn set_timer(&mut self, id: crate::ids::TimerId, at: TimeMs) {
@@ -230,7 +273,7 @@ impl Projection {
                 self.ledger.spend(&call.reserved(), None, None);
             }
             if call.intent.as_ref().is_some_and(|intent| intent.class.recovery() != Recovery::RunAgain) {
-                call.lost += 1;
+                lose(&mut call);
             }
             call.intent = None;
             again.push(call);
@@ -241,17 +284,8 @@ impl Projection {
     }
 
     fn ended(&mut self, entry: &Entry, ended: &Ended) -> Folded {
-        let outcome = match ended.outcome.clone() {
-            Outcome::Completed { .. } => {
-                let output = core::str::from_utf8(&entry.payload).map_err(|_| FoldProblem::BadPayload)?;
-                Outcome::Completed { output: output.into() }
-            }
-            outcome @ (Outcome::BudgetExceeded { .. }
-            | Outcome::Stuck { .. }
-            | Outcome::Interrupted { .. }
-            | Outcome::PolicyDenied { .. }
-            | Outcome::Failed { .. }) => outcome,
-        };
+        let output = core::str::from_utf8(&entry.payload).map_err(|_| FoldProblem::BadPayload)?;
+        let outcome = ended.outcome.clone().join(output.into());
         // The chain covers the bytes of a seal, not their truth.
         let decided = self.finishing.as_ref().is_none_or(|decided| *decided == outcome);
         if !decided || ended.head != self.head.hash || ended.totals != self.ledger {
@@ -261,6 +295,7 @@ impl Projection {
         self.finishing = None;
         self.events.clear();
         self.wanted.clear();
+        self.joins.clear();
         self.timers.clear();
         self.waiting = None;
         Ok(())
@@ -273,13 +308,20 @@ impl Projection {
         call.not_before = None;
         // The target counts from the first attempt that reached it, which was not before the first intent.
         call.resend_until = call.resend_until.or(intended.dedup_ms.map(|ms| entry.at.after(ms)));
+        let abort_by = entry.at.after(intended.abort_ms);
+        let lands_by = intended.landing_ms.map(|ms| abort_by.after(ms));
+        call.lands_until = call.lands_until.max(lands_by).max(Some(abort_by));
+        if let Target::Child(child) = &mut call.target {
+            child.limits = intended.slice.unwrap_or(child.limits);
+        }
         call.intent = Some(Intent {
             seq: entry.seq,
             class: intended.class,
             request: intended.request,
             epoch: intended.epoch,
             send_by: entry.at.after(intended.send_ms),
-            abort_by: entry.at.after(intended.abort_ms),
+            abort_by,
+            lands_by,
             max_output: intended.max_output,
             reserve: intended.reserve,
         });
@@ -291,6 +333,9 @@ impl Projection {
         // A Call that was never intended settles too: an unknown tool, a denial, a cancelled wish.
         let call = take(&mut self.open, settled.call).or_else(|_| take(&mut self.wanted, settled.call))?;
         self.recoveries = 0;
+        if settled.how == Settlement::Cancelled {
+            self.leave_join(call.id);
+        }
         let reserved = call.reserved();
         match call.target {
             Target::Model(_) => {
@@ -301,14 +346,18 @@ impl Projection {
                 self.ledger.tool_calls += 1;
                 self.ledger.spend(&reserved, None, settled.cost);
             }
+            Target::Child(_) => {
+                self.ledger.children += 1;
+                self.ledger.spend(&reserved, None, settled.cost);
+            }
         }
         if settled.how == Settlement::Unknown {
             let (tool, args) = match &call.target {
                 Target::Tool { tool, args, .. } => (tool.clone(), args.clone()),
-                Target::Model(model) => (model.model.clone(), String::new()),
+                Target::Model(_) | Target::Child(_) => (call.target.name().into(), String::new()),
             };
             let reason = core::str::from_utf8(&entry.payload).map_err(|_| FoldProblem::BadPayload)?.into();
-            let ask = Ask::Resolve { call: call.id, tool, args, reason };
+            let ask = Ask::Resolve { call: call.id, tool, args, reason, lands_until: call.lands_until };
             self.open_question(self.last_question.next(), ask, entry.at);
             self.in_doubt.push(call);
         }
@@ -320,6 +369,7 @@ impl Projection {
         if resolved.resolution == Resolution::Retry {
             // A new Call for the same effect: the first one keeps its one settlement.
             let id = self.last_call.next();
+            self.rename_joined(call.id, id);
             self.want(id, call.decided, call.ordinal, call.target);
         }
         Ok(())
@@ -337,11 +387,19 @@ impl Projection {
     }
 }
 
+/// An attempt was lost: it may have happened.
+fn lose(call: &mut Call) {
+    call.lost += 1;
+    if let Some(intent) = call.intent.as_ref().filter(|intent| intent.class == EffectClass::Probed) {
+        call.doubt = Some(Doubt { bounded: intent.lands_by.is_some(), probes: 0 });
+    }
+}
+
 fn text(span: Span, payload: &[u8]) -> Result<&str, FoldProblem> {
     span.text(payload).ok_or(FoldProblem::BadPayload)
 }
 
-fn take(calls: &mut Vec<Call>, id: CallId) -> Result<Call, FoldProblem> {
+pub(super) fn take(calls: &mut Vec<Call>, id: CallId) -> Result<Call, FoldProblem> {
     let at = calls.iter().position(|call| call.id == id).ok_or(FoldProblem::NoSuchCall(id))?;
     Ok(calls.remove(at))
 }

@@ -1,10 +1,13 @@
 //! What a Journal means: the fold of its Entries. Live and recovered Runs share this one fold, so a
 //! recovered Run is the Run.
 
+mod children;
 mod event;
 mod fold;
+mod joins;
 
 use crate::budget::{Ledger, Limits, Reservation};
+use crate::child::{Child, Parent};
 use crate::digest::Digest;
 use crate::effect::{EffectClass, EffectKey};
 use crate::entry::Kind;
@@ -20,6 +23,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+pub use joins::Joined;
 use serde::{Deserialize, Serialize};
 
 /// The last Entry of a Journal.
@@ -49,15 +53,27 @@ pub enum Target {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
     },
+    /// A child Run.
+    Child(Child),
 }
 
 impl Target {
-    /// The model's or tool's name.
+    /// The name of the model, tool or child.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Model(call) => &call.model,
             Self::Tool { tool, .. } => tool,
+            Self::Child(child) => &child.name,
+        }
+    }
+
+    /// The child Run, when it is one.
+    #[must_use]
+    pub const fn child(&self) -> Option<&Child> {
+        match self {
+            Self::Child(child) => Some(child),
+            Self::Model(_) | Self::Tool { .. } => None,
         }
     }
 
@@ -66,7 +82,7 @@ impl Target {
     pub fn joins(&self) -> Option<Joins> {
         match self {
             Self::Model(call) => call.transcript.then_some(Joins::Assistant),
-            Self::Tool { reply_to, .. } => reply_to.clone().map(Joins::Tool),
+            Self::Tool { reply_to, .. } | Self::Child(Child { reply_to, .. }) => reply_to.clone().map(Joins::Tool),
         }
     }
 }
@@ -90,6 +106,12 @@ pub struct Call {
     /// Until when the target of a keyed Call certainly knows the key of its first attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend_until: Option<TimeMs>,
+    /// The last moment at which an attempt that was sent can still land, as far as anybody declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lands_until: Option<TimeMs>,
+    /// An attempt of a probed Call may have happened: its target is asked before anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
     /// Not sent before this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<TimeMs>,
@@ -98,22 +120,55 @@ pub struct Call {
     pub intent: Option<Intent>,
 }
 
+/// What is known of a probed Call whose attempt may have happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Doubt {
+    /// The tool declares how late an attempt may land: after that "not landed" is believed.
+    pub bounded: bool,
+    /// Answers so far that left it open.
+    pub probes: u32,
+}
+
 impl Call {
+    /// A Call that was just decided.
+    pub(crate) const fn wanted(id: CallId, decided: Seq, ordinal: u32, target: Target) -> Self {
+        Self {
+            id,
+            decided,
+            ordinal,
+            target,
+            attempts: 0,
+            lost: 0,
+            resend_until: None,
+            lands_until: None,
+            doubt: None,
+            not_before: None,
+            intent: None,
+        }
+    }
+
     /// The stable identity of this effect.
     #[must_use]
     pub fn effect_key(&self, run: RunId) -> EffectKey {
         let args = match &self.target {
             Target::Tool { args, .. } => Digest::sha256(&[args.as_bytes()]),
             Target::Model(_) => self.intent.as_ref().and_then(|intent| intent.request).unwrap_or_default(),
+            Target::Child(child) => Digest::sha256(&[child.input.as_bytes()]),
         };
         EffectKey::derive(run, self.decided, self.ordinal, self.target.name(), &args)
     }
 
-    /// True when an earlier attempt of a keyed Call may have happened: it is then neither failed nor cancelled
-    /// before somebody knows.
+    /// True when an earlier attempt of a keyed or probed Call may have happened: it is then neither failed nor
+    /// cancelled before somebody knows.
     #[must_use]
     pub const fn may_have_happened(&self) -> bool {
-        self.resend_until.is_some() && self.lost > 0
+        self.doubt.is_some() || (self.resend_until.is_some() && self.lost > 0)
+    }
+
+    /// Its effect class, once it is intended.
+    #[must_use]
+    pub fn class(&self) -> Option<EffectClass> {
+        self.intent.as_ref().map(|intent| intent.class)
     }
 
     /// What its intent reserved.
@@ -138,6 +193,9 @@ pub struct Intent {
     pub send_by: TimeMs,
     /// Given up at this.
     pub abort_by: TimeMs,
+    /// What was sent lands before this, as the tool of a probed Call declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lands_by: Option<TimeMs>,
     /// The output bound of a model call, where what is left clamps it.
     pub max_output: Option<u64>,
     /// What it may consume.
@@ -201,12 +259,18 @@ pub struct Projection {
     pub run: RunId,
     /// The last Entry.
     pub head: Head,
+    /// The outermost scope.
+    pub tenant: String,
+    /// The Run that started this one.
+    pub parent: Option<Parent>,
     /// The Loop's name.
     pub loop_name: String,
     /// Its declared version.
     pub version: String,
     /// The digest of its definition's bytes.
     pub definition: Digest,
+    /// The version of State's schema.
+    pub state_version: u32,
     /// When the Run started.
     pub started_at: TimeMs,
     /// The serialised State.
@@ -225,6 +289,8 @@ pub struct Projection {
     pub open: Vec<Call>,
     /// Calls settled as unknown that no person has resolved.
     pub in_doubt: Vec<Call>,
+    /// Calls whose Events wait for each other.
+    pub joins: Vec<Joined>,
     /// Open Questions.
     pub questions: Vec<OpenQuestion>,
     /// Timers that have not fired.
@@ -262,6 +328,8 @@ pub struct Waits {
     pub questions: Vec<OpenQuestion>,
     /// Signal names.
     pub signals: Vec<String>,
+    /// Open child Runs.
+    pub children: Vec<RunId>,
     /// The earliest timer or expiry.
     pub wake_at: Option<TimeMs>,
 }
@@ -273,9 +341,12 @@ impl Projection {
         Self {
             run,
             head: Head { seq: Seq(0), hash: crate::chain::genesis(run), at: TimeMs(0) },
+            tenant: String::new(),
+            parent: None,
             loop_name: String::new(),
             version: String::new(),
             definition: Digest::default(),
+            state_version: 1,
             started_at: TimeMs(0),
             state: String::new(),
             limits: Limits::default(),
@@ -285,6 +356,7 @@ impl Projection {
             wanted: Vec::new(),
             open: Vec::new(),
             in_doubt: Vec::new(),
+            joins: Vec::new(),
             questions: Vec::new(),
             timers: Vec::new(),
             waiting: None,
@@ -314,13 +386,24 @@ impl Projection {
             && self.waiting.is_none()
     }
 
-    /// True when only a person, a signal or a time can move the Run: nothing is in flight, and every wanted
+    /// True when only a person, a signal, a child or a time can move the Run: nothing is in flight, and every wanted
     /// Call backs off until after the last Entry.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         let backs_off = |call: &Call| call.not_before.is_some_and(|at| at > self.head.at);
-        let still = self.events.is_empty() && self.open.is_empty() && self.wanted.iter().all(backs_off);
+        let still = self.events.is_empty() && !self.is_in_flight() && self.wanted.iter().all(backs_off);
         self.status == Status::Open && still && !self.at_rest()
+    }
+
+    /// True while a Call is open that a worker performs: children perform themselves.
+    #[must_use]
+    pub fn is_in_flight(&self) -> bool {
+        self.open.iter().any(|call| call.target.child().is_none())
+    }
+
+    /// Open Calls that are child Runs.
+    pub fn children(&self) -> impl Iterator<Item = (CallId, &Child)> {
+        self.open.iter().filter_map(|call| call.target.child().map(|child| (call.id, child)))
     }
 
     /// What the Run waits for.
@@ -329,6 +412,7 @@ impl Projection {
         Waits {
             questions: self.questions.clone(),
             signals: self.waiting.as_ref().map(|wait| wait.signals.clone()).unwrap_or_default(),
+            children: self.children().map(|(_, child)| child.run).collect(),
             wake_at: self.wake_at(),
         }
     }
@@ -401,6 +485,8 @@ pub enum FoldProblem {
     NoSuchTimer(TimerId),
     /// A span leaves the payload, or is not text.
     BadPayload,
+    /// It joins more Calls than the decision has.
+    BadJoin,
     /// The state patch does not fit.
     PatchDoesNotFit,
     /// The State after the patch is not the one that was recorded.
@@ -422,6 +508,7 @@ impl fmt::Display for FoldError {
             FoldProblem::NoSuchQuestion(id) => write!(f, "question {id} is not open"),
             FoldProblem::NoSuchTimer(id) => write!(f, "{id} is not set"),
             FoldProblem::BadPayload => f.write_str("a span leaves the payload or is not text"),
+            FoldProblem::BadJoin => f.write_str("it joins more calls than it has"),
             FoldProblem::PatchDoesNotFit => f.write_str("the state patch does not fit"),
             FoldProblem::StateDigest => f.write_str("the state after the patch is not the recorded one"),
             FoldProblem::WrongSeal => f.write_str("the seal contradicts the entries before it"),

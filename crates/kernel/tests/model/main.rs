@@ -5,7 +5,7 @@
 //! all of them the properties hold in every reachable state. Without any one of them the search finds a shortest way
 //! to a violation, and these ways are written down below: they are the reasons for the rules.
 //!
-//! Probed recovers like Once today: its rule here is what the machine has to follow once it does better.
+//! The machine follows them: see `../probes.rs` for Probed, late results and people who answer early.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod search;
