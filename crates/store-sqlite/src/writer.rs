@@ -172,9 +172,10 @@ impl Request {
             Write::Append { entries, .. } => entries.iter().map(Entry::body_len).sum(),
             Write::PutSnapshot(snapshot) => snapshot.body.len(),
             Write::PutBlob { bytes, .. } => bytes.len(),
+            Write::AddInbox(item) | Write::Notify(item) => item.body.size(),
             Write::CreateRun(_)
             | Write::UpdateRun { .. }
-            | Write::AddInbox(_)
+            | Write::ChangeDefinition { .. }
             | Write::TakeInbox { .. }
             | Write::OpenQuestion(_)
             | Write::EndQuestion { .. } => 0,

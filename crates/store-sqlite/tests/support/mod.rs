@@ -19,6 +19,7 @@ pub fn row(n: u8) -> RunRow {
         version: "1.0.0".to_owned(),
         definition: Digest::default(),
         origin: None,
+        parent: None,
         status: RunStatus::Running,
         head: Seq(0),
         hash: chain::genesis(run),
