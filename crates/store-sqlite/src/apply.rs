@@ -312,7 +312,8 @@ fn insert_item(conn: &Connection, run: i64, item: &InboxItem) -> Result<()> {
     Ok(())
 }
 
-const WAITING: &str = "SELECT count(*), coalesce(sum(size), 0) FROM inbox WHERE run = ?1 AND size > 0";
+/// Answered from the index `inbox_waiting`: adding an item reads no other one.
+pub(crate) const WAITING: &str = "SELECT count(*), coalesce(sum(size), 0) FROM inbox WHERE run = ?1 AND size > 0";
 
 fn waiting(conn: &Connection, run: i64) -> Result<Waiting> {
     let number = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);

@@ -155,6 +155,17 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_and_who_is_a_child_is_known_from_an_index_alone() {
+        for sql in [crate::apply::WAITING, DUE] {
+            let plan = plan(sql);
+            assert!(plan.contains("inbox USING COVERING INDEX inbox_waiting"), "{plan}");
+        }
+        let plan = plan(crate::queries::CHILDREN);
+        assert!(plan.contains("SEARCH run USING INDEX run_parent (parent=?"), "{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "the index has the order of the list: {plan}");
+    }
+
+    #[test]
     fn a_claim_reads_no_run_that_is_not_due() {
         for sql in [DUE, ONLY, crate::queries::NEXT_WAKE, crate::queries::CHILDREN] {
             let plan = plan(sql);
