@@ -174,6 +174,10 @@ impl From<StoreError> for Problem {
                 Self::new(Code::StoreConflict, "the run's inbox is full")
                     .fix("resume the run, so that it takes what waits")
             }
+            StoreError::Conflict(Expectation::ItemTooLarge { bytes, limit, .. }) => {
+                let what = format!("a message of {bytes} bytes is too large: a run takes {limit} at most");
+                Self::new(Code::Input, what).fix("put it into a file, and send where it is")
+            }
             StoreError::Conflict(Expectation::Sealed(run)) => Self::new(Code::RunState, format!("{run} has ended")),
             StoreError::Conflict(_) => {
                 Self::new(Code::StoreConflict, text).why("somebody else changed it at the same time")
@@ -224,6 +228,15 @@ mod tests {
         let known: BTreeSet<_> = Code::ALL.iter().map(|code| code.name()).collect();
         let listed: BTreeSet<_> = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
         assert_eq!(known, listed.into_iter().filter(|code| code.starts_with("E-")).collect());
+    }
+
+    #[test]
+    fn an_item_that_is_too_large_is_a_problem_of_the_input_with_both_numbers() {
+        let run = loopd_kernel::RunId([1; 16]);
+        let large = StoreError::Conflict(Expectation::ItemTooLarge { run, bytes: 70, limit: 69 });
+        let problem = Problem::from(large);
+        assert_eq!(problem.code, Code::Input);
+        assert_eq!(problem.what, "a message of 70 bytes is too large: a run takes 69 at most");
     }
 
     #[test]

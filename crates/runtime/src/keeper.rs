@@ -2,7 +2,7 @@
 //! say when to look.
 
 use crate::runtime::Runtime;
-use loopd_store::{Claim, Hint, StoreError};
+use loopd_store::{Claim, Hint, Runnable, StoreError};
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -112,7 +112,7 @@ async fn claim_due(runtime: &Runtime) -> bool {
             return took;
         }
         let limit = room.min(CLAIM);
-        let loops = inner.programs.names();
+        let loops = inner.programs.names().into_iter().map(Runnable::any).collect();
         let _turn = inner.claiming.lock().await;
         let claim = Claim { worker: inner.worker, now: inner.performer.clock.now(), loops, limit, only: None };
         let claimed = match inner.store.claim(claim).await {

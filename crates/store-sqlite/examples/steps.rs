@@ -29,6 +29,7 @@ impl Journal {
             version: "1.0.0".to_owned(),
             definition: Digest::default(),
             origin: None,
+            parent: None,
             status: RunStatus::Running,
             head: Seq(0),
             hash: chain::genesis(run),

@@ -7,6 +7,7 @@ use crate::failure::Result;
 use crate::rows;
 use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq};
 use loopd_store::batch::head_after;
+use loopd_store::rows::{ITEM_BYTES, Waiting};
 use loopd_store::{Batch, Expect, Expectation, InboxItem, QuestionRow, RunRow, RunStatus, StoreError, Write};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -32,8 +33,8 @@ struct Touched<'a> {
     head: Seq,
     hash: Digest,
     lease: LeaseColumns,
-    /// How many items wait in the inbox, once somebody asked.
-    waiting: Option<usize>,
+    /// What waits in the inbox, once somebody asked.
+    waiting: Option<Waiting>,
     moved: bool,
     update: Option<&'a Write>,
 }
@@ -105,6 +106,11 @@ impl<'a> Rows<'a> {
                 };
                 Ok(())
             }
+            Write::ChangeDefinition { run, version, definition } => {
+                let key = self.known(*run)?.key;
+                let sql = "UPDATE run SET version = ?2, definition = ?3 WHERE id = ?1";
+                self.execute(sql, params![key, version, definition.0])
+            }
             Write::PutSnapshot(snapshot) => {
                 let key = self.known(snapshot.run)?.key;
                 let sql = "INSERT INTO snapshot (run, seq, body) VALUES (?1, ?2, ?3)
@@ -116,6 +122,7 @@ impl<'a> Rows<'a> {
                 self.execute(sql, params![digest.0, &bytes[..]])
             }
             Write::AddInbox(item) => self.add_inbox(item),
+            Write::Notify(item) => self.notify(item),
             Write::TakeInbox { run, id } => self.take_inbox(*run, *id),
             Write::OpenQuestion(row) => self.open_question(row),
             Write::EndQuestion { run, question } => {
@@ -155,6 +162,7 @@ impl<'a> Rows<'a> {
             row.version,
             row.definition.0,
             row.origin,
+            row.parent.map(|parent| parent.0),
             lease.status,
             row.head.0 as i64,
             row.hash.0,
@@ -172,7 +180,7 @@ impl<'a> Rows<'a> {
             concat!(
                 "INSERT INTO run (",
                 rows::run_columns!(),
-                ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+                ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
             ),
             values,
         )?;
@@ -183,7 +191,7 @@ impl<'a> Rows<'a> {
             head: row.head,
             hash: row.hash,
             lease,
-            waiting: Some(0),
+            waiting: Some(Waiting::default()),
             moved: false,
             update: None,
         });
@@ -209,32 +217,42 @@ impl<'a> Rows<'a> {
     fn add_inbox(&mut self, item: &InboxItem) -> Result<()> {
         let conn = self.conn;
         let touched = self.known(item.run)?;
-        let mut known = conn.prepare_cached("SELECT 1 FROM inbox WHERE run = ?1 AND key = ?2")?;
-        if known.exists((touched.key, &item.key))? {
+        if knows(conn, touched.key, &item.key)? {
             return conflict(Expectation::InboxKey(item.key.clone()));
         }
-        if touched.lease.status == rows::status_number(RunStatus::Ended) {
+        if touched.is_sealed() {
             return conflict(Expectation::Sealed(item.run));
+        }
+        let bytes = item.body.size();
+        if bytes > ITEM_BYTES {
+            return conflict(Expectation::ItemTooLarge { run: item.run, bytes, limit: ITEM_BYTES });
         }
         let waiting = match touched.waiting {
             Some(waiting) => waiting,
             None => waiting(conn, touched.key)?,
         };
-        if waiting >= item.body.room() {
+        if !item.body.has_room(waiting) {
             return conflict(Expectation::InboxFull(item.run));
         }
-        touched.waiting = Some(waiting + 1);
-        let key = touched.key;
-        let body = serde_json::to_string(&item.body).map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        let sql = "INSERT INTO inbox (run, key, at, moves, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-        self.execute(sql, params![key, item.key, item.at.0, item.body.moves_parked(), body])
+        touched.waiting = Some(waiting.with(&item.body));
+        insert_item(conn, touched.key, item)
+    }
+
+    fn notify(&mut self, item: &InboxItem) -> Result<()> {
+        let conn = self.conn;
+        let Some(touched) = self.find(item.run)? else { return Ok(()) };
+        if touched.is_sealed() || knows(conn, touched.key, &item.key)? {
+            return Ok(());
+        }
+        touched.waiting = touched.waiting.map(|waiting| waiting.with(&item.body));
+        insert_item(conn, touched.key, item)
     }
 
     fn take_inbox(&mut self, run: RunId, id: i64) -> Result<()> {
         let touched = self.known(run)?;
-        touched.waiting = touched.waiting.map(|waiting| waiting.saturating_sub(1));
+        touched.waiting = None;
         let key = touched.key;
-        let sql = "UPDATE inbox SET body = NULL WHERE id = ?1 AND run = ?2 AND body IS NOT NULL";
+        let sql = "UPDATE inbox SET body = NULL, size = 0 WHERE id = ?1 AND run = ?2 AND body IS NOT NULL";
         match self.conn.prepare_cached(sql)?.execute((id, key))? {
             0 => conflict(Expectation::InboxItem(id)),
             _ => Ok(()),
@@ -274,10 +292,33 @@ fn load<'a>(conn: &Connection, run: RunId) -> Result<Option<Touched<'a>>> {
     Ok(found.optional()?)
 }
 
-fn waiting(conn: &Connection, key: i64) -> Result<usize> {
-    let sql = "SELECT count(*) FROM inbox WHERE run = ?1 AND body IS NOT NULL";
-    let count: i64 = conn.prepare_cached(sql)?.query_row([key], |row| row.get(0))?;
-    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+impl Touched<'_> {
+    const fn is_sealed(&self) -> bool {
+        self.lease.status == rows::status_number(RunStatus::Ended)
+    }
+}
+
+/// Whether the Run has, or had, an inbox item with this key.
+fn knows(conn: &Connection, run: i64, key: &str) -> Result<bool> {
+    Ok(conn.prepare_cached("SELECT 1 FROM inbox WHERE run = ?1 AND key = ?2")?.exists((run, key))?)
+}
+
+fn insert_item(conn: &Connection, run: i64, item: &InboxItem) -> Result<()> {
+    let body = serde_json::to_string(&item.body).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    let size = i64::try_from(item.body.size()).unwrap_or(i64::MAX);
+    let sql = "INSERT INTO inbox (run, key, at, moves, body, size) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let values = params![run, item.key, item.at.0, item.body.moves_parked(), body, size];
+    conn.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}
+
+/// Answered from the index `inbox_waiting`: adding an item reads no other one.
+pub(crate) const WAITING: &str = "SELECT count(*), coalesce(sum(size), 0) FROM inbox WHERE run = ?1 AND size > 0";
+
+fn waiting(conn: &Connection, run: i64) -> Result<Waiting> {
+    let number = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
+    let mut statement = conn.prepare_cached(WAITING)?;
+    Ok(statement.query_row([run], |row| Ok(Waiting { items: number(row.get(0)?), bytes: number(row.get(1)?) }))?)
 }
 
 /// Writes what the Batch changed of a run row. The lease columns are named only when they may differ,

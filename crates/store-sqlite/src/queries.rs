@@ -30,24 +30,36 @@ pub(crate) fn run(conn: &Connection, run: RunId) -> Result<Option<RunRow>> {
     Ok(collect(conn, sql, [run.0], run_row)?.pop())
 }
 
+/// A list of Runs of which `$which` is true as well.
+macro_rules! list {
+    ($which:literal) => {
+        concat!(
+            "SELECT ",
+            run_columns!(),
+            " FROM run
+             WHERE (:before IS NULL OR id < (SELECT id FROM run WHERE run = :before))
+               AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+               AND (:loop IS NULL OR loop_name = :loop) AND ",
+            $which,
+            " ORDER BY id DESC LIMIT :limit"
+        )
+    };
+}
+
+/// Two statements, because one with a choice in it reads every Run to find the children of one.
+const ALL: &str = list!(":parent IS NULL");
+pub(crate) const CHILDREN: &str = list!("parent = :parent");
+
 pub(crate) fn runs(conn: &Connection, filter: &RunFilter) -> Result<Page<RunRow>> {
-    let sql = concat!(
-        "SELECT ",
-        run_columns!(),
-        " FROM run
-         WHERE (:before IS NULL OR id < (SELECT id FROM run WHERE run = :before))
-           AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
-           AND (:loop IS NULL OR loop_name = :loop)
-         ORDER BY id DESC LIMIT :limit"
-    );
     let more = limit(filter.limit.saturating_add(1));
     let rows = match &filter.admission {
         Some((tenant, key)) => admitted(conn, tenant, key, filter)?,
         None => {
             let values = named_params! {
                 ":before": filter.before.map(|run| run.0), ":statuses": statuses(filter)?,
-                ":loop": filter.loop_name, ":limit": more,
+                ":loop": filter.loop_name, ":parent": filter.parent.map(|run| run.0), ":limit": more,
             };
+            let sql = if filter.parent.is_some() { CHILDREN } else { ALL };
             collect(conn, sql, values, run_row)?
         }
     };
@@ -64,10 +76,7 @@ fn admitted(conn: &Connection, tenant: &str, key: &str, filter: &RunFilter) -> R
     );
     let values = named_params! { ":tenant": tenant, ":key": key, ":before": filter.before.map(|run| run.0) };
     let mut rows = collect(conn, sql, values, run_row)?;
-    rows.retain(|row| {
-        (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
-            && filter.loop_name.as_ref().is_none_or(|name| *name == row.loop_name)
-    });
+    rows.retain(|row| filter.shows(row));
     Ok(rows)
 }
 
@@ -97,7 +106,7 @@ pub(crate) fn snapshot(conn: &Connection, run: RunId) -> Result<Option<Snapshot>
 
 pub(crate) fn inbox(conn: &Connection, run: RunId, items: usize) -> Result<Vec<InboxItem>> {
     let sql = "SELECT id, key, at, body FROM inbox
-               WHERE run = (SELECT id FROM run WHERE run = ?1) AND body IS NOT NULL ORDER BY id LIMIT ?2";
+               WHERE run = (SELECT id FROM run WHERE run = ?1) AND size > 0 ORDER BY id LIMIT ?2";
     collect(conn, sql, params![run.0, limit(items)], |row| rows::inbox_item(row, run))
 }
 

@@ -9,8 +9,8 @@ use rusqlite::Row;
 /// The columns that [`run_row`] reads, in its order.
 macro_rules! run_columns {
     () => {
-        "run, tenant, admission, loop_name, version, definition, origin, status, head, hash, epoch, worker, \
-         wake_at, outcome, iteration, tokens, spent, created_at, updated_at"
+        "run, tenant, admission, loop_name, version, definition, origin, parent, status, head, hash, epoch, \
+         worker, wake_at, outcome, iteration, tokens, spent, created_at, updated_at"
     };
 }
 pub(crate) use run_columns;
@@ -57,8 +57,8 @@ pub(crate) fn run_row(row: &Row<'_>) -> Result<RunRow> {
 }
 
 fn decode_run(row: &Row<'_>, run: RunId) -> rusqlite::Result<RunRow> {
-    let number: i64 = row.get(7)?;
-    let status = status(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(7, number))?;
+    let number: i64 = row.get(8)?;
+    let status = status(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(8, number))?;
     let unsigned = |column| row.get::<_, i64>(column).map(|number| number as u64);
     Ok(RunRow {
         run,
@@ -68,18 +68,19 @@ fn decode_run(row: &Row<'_>, run: RunId) -> rusqlite::Result<RunRow> {
         version: row.get(4)?,
         definition: Digest(row.get(5)?),
         origin: row.get(6)?,
+        parent: row.get::<_, Option<[u8; 16]>>(7)?.map(RunId),
         status,
-        head: Seq(unsigned(8)?),
-        hash: Digest(row.get(9)?),
-        epoch: Epoch(unsigned(10)?),
-        worker: row.get::<_, Option<i64>>(11)?.map(|worker| WorkerId(worker as u64)),
-        wake_at: row.get::<_, Option<i64>>(12)?.map(TimeMs),
-        outcome: row.get(13)?,
-        iteration: unsigned(14)?,
-        tokens: unsigned(15)?,
-        spent: MicroUsd(unsigned(16)?),
-        created_at: TimeMs(row.get(17)?),
-        updated_at: TimeMs(row.get(18)?),
+        head: Seq(unsigned(9)?),
+        hash: Digest(row.get(10)?),
+        epoch: Epoch(unsigned(11)?),
+        worker: row.get::<_, Option<i64>>(12)?.map(|worker| WorkerId(worker as u64)),
+        wake_at: row.get::<_, Option<i64>>(13)?.map(TimeMs),
+        outcome: row.get(14)?,
+        iteration: unsigned(15)?,
+        tokens: unsigned(16)?,
+        spent: MicroUsd(unsigned(17)?),
+        created_at: TimeMs(row.get(18)?),
+        updated_at: TimeMs(row.get(19)?),
     })
 }
 

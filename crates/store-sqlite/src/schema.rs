@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The newest schema that this build reads and writes.
-pub(crate) const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 2;
 /// `lpd` and 0: marks the file as one of ours.
 pub(crate) const APPLICATION_ID: i32 = 0x6c70_6400;
 /// Bytes of a page. A commit writes whole pages: at 2 KiB a step of three Entries costs the least on the device.

@@ -39,7 +39,8 @@ type Answer<T> = std::result::Result<T, StoreError>;
 ///
 /// # Processes
 /// One process drives, any number of others are clients. A driver whose process died is replaced at once; one
-/// that is paused is replaced when its lease has lapsed, and whatever it still sends is `Fenced`. The lease is
+/// that is paused is replaced when its lease has lapsed, and whatever it still sends is `Fenced`, except for Batches
+/// that any client may commit: what it learned too late still reaches the inbox of a Run. The lease is
 /// extended by [`Store::heartbeat`].
 ///
 /// # Caveats
@@ -232,7 +233,7 @@ fn open(conn: Connection, path: &Path, role: Option<Role>) -> Result<SqliteStore
         epoch: role.as_ref().map(|role| role.epoch),
         hints: hints.clone(),
         counters: Arc::clone(&counters),
-        poke: if role.is_some() { None } else { Some(Box::new(poke)) },
+        poke: Box::new(poke),
     };
     let (requests, receiver) = mpsc::channel();
     let thread = thread::Builder::new().name("loopd-write".to_owned());

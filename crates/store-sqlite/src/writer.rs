@@ -39,6 +39,13 @@ enum Done {
 
 type Outcome = std::result::Result<Done, StoreError>;
 
+/// What a group came to inside its transaction.
+struct Inside {
+    outcomes: Vec<Outcome>,
+    /// Whether this handle had the driver role then.
+    drives: bool,
+}
+
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
     pub(crate) turn: Turn,
@@ -46,8 +53,8 @@ pub(crate) struct Writer {
     pub(crate) epoch: Option<Epoch>,
     pub(crate) hints: broadcast::Sender<Hint>,
     pub(crate) counters: Arc<Counters>,
-    /// Called after each flush of a client.
-    pub(crate) poke: Option<Box<dyn Fn() + Send>>,
+    /// Called after each flush of a handle that does not drive, or no longer does.
+    pub(crate) poke: Box<dyn Fn() + Send>,
 }
 
 impl Writer {
@@ -64,7 +71,7 @@ impl Writer {
 
     fn group(&self, group: Vec<Request>) {
         match self.transaction(&group) {
-            Ok(outcomes) => self.answer(group, outcomes),
+            Ok(inside) => self.answer(group, inside),
             // One large neighbour must not starve the small ones of the last free pages.
             Err(StoreError::Full(_)) if group.len() > 1 => {
                 group.into_iter().for_each(|request| self.group(vec![request]));
@@ -73,10 +80,10 @@ impl Writer {
         }
     }
 
-    fn transaction(&self, group: &[Request]) -> std::result::Result<Vec<Outcome>, StoreError> {
+    fn transaction(&self, group: &[Request]) -> std::result::Result<Inside, StoreError> {
         self.turn.wait(|| self.run("BEGIN IMMEDIATE")).map_err(Failure::before_commit)?;
-        let outcomes = self.inside(group);
-        let committed = match &outcomes {
+        let inside = self.inside(group);
+        let committed = match &inside {
             Ok(_) => self.run("COMMIT").map_err(Failure::at_commit),
             Err(_) => Ok(()),
         };
@@ -84,26 +91,26 @@ impl Writer {
             // Fails only when SQLite has rolled back by itself.
             let _ = self.run("ROLLBACK");
         }
-        let outcomes = outcomes.map_err(Failure::before_commit)?;
-        committed.map(|()| outcomes)
+        let inside = inside.map_err(Failure::before_commit)?;
+        committed.map(|()| inside)
     }
 
-    fn inside(&self, group: &[Request]) -> Result<Vec<Outcome>> {
-        if let Some(epoch) = self.epoch
-            && role::current(&self.conn)? != epoch
-        {
-            return Err(StoreError::Fenced(epoch).into());
-        }
-        if let [alone] = group {
-            return Ok(vec![Ok(self.perform(alone)?)]);
-        }
-        group.iter().map(|request| self.among_others(request)).collect()
+    fn inside(&self, group: &[Request]) -> Result<Inside> {
+        let fenced = match self.epoch {
+            Some(epoch) if role::current(&self.conn)? != epoch => Some(epoch),
+            Some(_) | None => None,
+        };
+        let outcomes = match group {
+            [alone] => vec![Ok(self.perform(alone, fenced)?)],
+            _ => group.iter().map(|request| self.among_others(request, fenced)).collect::<Result<_>>()?,
+        };
+        Ok(Inside { outcomes, drives: self.epoch.is_some() && fenced.is_none() })
     }
 
     /// A request whose failure must leave its neighbours alone.
-    fn among_others(&self, request: &Request) -> Result<Outcome> {
+    fn among_others(&self, request: &Request, fenced: Option<Epoch>) -> Result<Outcome> {
         self.run("SAVEPOINT request")?;
-        let outcome = self.perform(request);
+        let outcome = self.perform(request, fenced);
         if let Err(failure) = outcome {
             if self.conn.is_autocommit() {
                 // SQLite gave up the whole transaction, neighbours included.
@@ -117,7 +124,13 @@ impl Writer {
         Ok(outcome.map_err(Failure::before_commit))
     }
 
-    fn perform(&self, request: &Request) -> Result<Done> {
+    /// `fenced` is the epoch of a driver role that was lost: then this handle may do what any client may.
+    fn perform(&self, request: &Request, fenced: Option<Epoch>) -> Result<Done> {
+        if let Some(epoch) = fenced
+            && !request.is_a_clients()
+        {
+            return Err(StoreError::Fenced(epoch).into());
+        }
         match request {
             Request::Commit(batch, _) => apply::batch(&self.conn, batch).map(|()| Done::Committed),
             Request::Claim(claim, _) => claims::claim(&self.conn, claim).map(Done::Claimed),
@@ -131,14 +144,12 @@ impl Writer {
         Ok(())
     }
 
-    fn answer(&self, group: Vec<Request>, outcomes: Vec<Outcome>) {
+    fn answer(&self, group: Vec<Request>, Inside { outcomes, drives }: Inside) {
         let batches = outcomes.iter().filter(|outcome| matches!(outcome, Ok(Done::Committed))).count();
         let flushed = group.iter().zip(&outcomes).any(|(request, outcome)| wrote(request, outcome));
         self.counters.group(group.len(), batches, flushed);
-        if let Some(poke) = &self.poke
-            && flushed
-        {
-            poke();
+        if flushed && !drives {
+            (self.poke)();
         }
         let receipt = Receipt { group: u32::try_from(batches).unwrap_or(u32::MAX) };
         // Who no longer waits for a reply or listens for hints does not need them.
@@ -166,15 +177,21 @@ impl Request {
         }
     }
 
+    /// Whether a handle without the driver role may ask for it.
+    fn is_a_clients(&self) -> bool {
+        matches!(self, Self::Commit(batch, _) if batch.is_client_batch())
+    }
+
     fn bytes(&self) -> usize {
         let Self::Commit(batch, _) = self else { return 0 };
         let bytes = |write: &Write| match write {
             Write::Append { entries, .. } => entries.iter().map(Entry::body_len).sum(),
             Write::PutSnapshot(snapshot) => snapshot.body.len(),
             Write::PutBlob { bytes, .. } => bytes.len(),
+            Write::AddInbox(item) | Write::Notify(item) => item.body.size(),
             Write::CreateRun(_)
             | Write::UpdateRun { .. }
-            | Write::AddInbox(_)
+            | Write::ChangeDefinition { .. }
             | Write::TakeInbox { .. }
             | Write::OpenQuestion(_)
             | Write::EndQuestion { .. } => 0,

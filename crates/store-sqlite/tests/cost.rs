@@ -67,7 +67,7 @@ async fn a_step_is_one_flush_of_few_pages() {
         let none = loopd_store::Claim {
             worker: support::WORKER,
             now: loopd_kernel::TimeMs(i64::MIN),
-            loops: vec!["none".to_owned()],
+            loops: vec![loopd_store::Runnable::any("none")],
             limit: 10,
             only: None,
         };

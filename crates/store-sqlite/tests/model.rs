@@ -6,8 +6,8 @@ mod support;
 use loopd_kernel::question::{Ask, OpenQuestion};
 use loopd_kernel::{Digest, QuestionId, RunId, Seq, TimeMs};
 use loopd_store::{
-    Batch, Claim, Expect, InboxBody, InboxItem, MemoryStore, QuestionRow, RunFilter, RunRow, RunStatus, Snapshot,
-    Store, WorkerId, Write,
+    Batch, Claim, Expect, InboxBody, InboxItem, MemoryStore, QuestionRow, RunFilter, RunRow, RunStatus, Runnable,
+    Snapshot, Store, WorkerId, Write,
 };
 use loopd_store_sqlite::SqliteStore;
 use std::sync::Arc;
@@ -40,6 +40,18 @@ impl Dice {
         if self.roll(2) == 0 { Some(make(self)) } else { None }
     }
 
+    fn version(&mut self) -> String {
+        ["1.0.0", "1.2", "2.0", "12", ""][self.roll(5) as usize].to_owned()
+    }
+
+    fn runnable(&mut self) -> Runnable {
+        Runnable {
+            loop_name: ["echo", "echo", "echo", "poem"][self.roll(4) as usize].to_owned(),
+            major: self.maybe(|dice| ["1", "2", "1.0", ""][dice.roll(4) as usize].to_owned()),
+            definition: self.maybe(|dice| Digest::sha256(&[&[dice.roll(2) as u8]])),
+        }
+    }
+
     fn status(&mut self) -> RunStatus {
         // Seldom the end: little happens after it.
         let at = [0, 0, 1, 1, 1, 2, 2, 3][self.roll(8) as usize];
@@ -55,12 +67,13 @@ async fn known(model: &MemoryStore, run: RunId) -> RunRow {
 async fn write(dice: &mut Dice, model: &MemoryStore) -> Write {
     let run = dice.run();
     let mut own = known(model, run).await;
-    match dice.roll(11) {
+    match dice.roll(14) {
         0 | 1 => {
             own = row(run.0[0]);
             own.admission = dice.maybe(|dice| format!("key {}", dice.roll(3)));
             (own.status, own.wake_at) = (dice.status(), dice.maybe(Dice::time));
             own.worker = dice.maybe(|dice| WorkerId(dice.roll(3)));
+            (own.parent, own.version) = (dice.maybe(Dice::run), dice.version());
             own.updated_at = dice.time();
             Write::CreateRun(Box::new(own))
         }
@@ -86,14 +99,15 @@ async fn write(dice: &mut Dice, model: &MemoryStore) -> Write {
             let bytes: Arc<[u8]> = vec![dice.roll(4) as u8; 3].into();
             Write::PutBlob { digest: Digest::sha256(&[&bytes]), bytes }
         }
-        7 => {
+        at @ (7 | 10 | 11) => {
             let text = || "x".to_owned();
             let body = match dice.roll(2) {
                 0 => InboxBody::Signal { name: text(), body: text() },
                 _ => InboxBody::Cancel { actor: text(), reason: text() },
             };
             let key = format!("key {}", dice.roll(12));
-            Write::AddInbox(InboxItem { id: 0, run, key, at: dice.time(), body })
+            let item = InboxItem { id: 0, run, key, at: dice.time(), body };
+            if at == 11 { Write::Notify(item) } else { Write::AddInbox(item) }
         }
         8 => Write::TakeInbox { run, id: dice.roll(20) as i64 },
         9 => {
@@ -101,6 +115,10 @@ async fn write(dice: &mut Dice, model: &MemoryStore) -> Write {
             let id = QuestionId(dice.roll(3));
             let question = OpenQuestion { id, ask, asked_at: dice.time(), expires_at: None };
             Write::OpenQuestion(Box::new(QuestionRow { run, question }))
+        }
+        12 => {
+            let definition = Digest::sha256(&[&[dice.roll(2) as u8]]);
+            Write::ChangeDefinition { run, version: dice.version(), definition }
         }
         _ => Write::EndQuestion { run, question: QuestionId(dice.roll(3)) },
     }
@@ -138,6 +156,10 @@ async fn everything(store: &dyn Store) -> String {
         seen.push(format!("{:?}", store.snapshot(run).await.unwrap()));
         seen.push(format!("{:?}", store.inbox(run, all).await.unwrap()));
     }
+    for n in 1..=RUNS {
+        let children = RunFilter { parent: Some(RunId([n; 16])), limit: 2, ..RunFilter::default() };
+        seen.push(format!("{:?}", store.runs(children).await.unwrap()));
+    }
     for n in 0..4 {
         seen.push(format!("{:?}", store.blob(Digest::sha256(&[&[n; 3]])).await.unwrap()));
     }
@@ -165,10 +187,7 @@ async fn it_answers_like_the_model() {
                     let claim = Claim {
                         worker: WorkerId(dice.roll(3)),
                         now: dice.time(),
-                        loops: dice
-                            .maybe(|dice| ["echo", "poem"][dice.roll(2) as usize].to_owned())
-                            .into_iter()
-                            .collect(),
+                        loops: dice.maybe(Dice::runnable).into_iter().collect(),
                         limit: dice.roll(4) as usize,
                         only: dice.maybe(Dice::run),
                     };

@@ -4,7 +4,7 @@
 mod support;
 
 use loopd_kernel::{Epoch, RunId, Seq, TimeMs};
-use loopd_store::{Claim, Store, StoreError, WorkerId};
+use loopd_store::{Batch, Claim, Expectation, Hint, Store, StoreError, WorkerId};
 use loopd_store_sqlite::SqliteStore;
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{child, child_argument, creation, row, signal, step, verified};
+use std::time::Duration;
+use support::{child, child_argument, creation, row, signal, step, update, verified};
 use tempfile::TempDir;
 
 const ITEMS: usize = 1_000;
@@ -185,7 +186,7 @@ async fn a_paused_driver_is_fenced_when_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_lapsed_driver_is_fenced_in_everything_but_reads() {
+async fn a_lapsed_driver_is_fenced_in_everything_that_a_client_may_not_do() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("loopd.db");
     let open = |now| SqliteStore::open_driver_at(&path, TimeMs(now));
@@ -202,10 +203,22 @@ async fn a_lapsed_driver_is_fenced_in_everything_but_reads() {
     let fenced = StoreError::Fenced(Epoch(1));
     let claim = |now| Claim { worker: WorkerId(2), now: TimeMs(now), loops: Vec::new(), limit: 9, only: None };
     assert_eq!(first.commit(step(&mut own.clone(), 10)).await, Err(fenced.clone()));
-    assert_eq!(first.commit(signal(own.run, "key")).await, Err(fenced.clone()));
+    let both = Batch { expect: Vec::new(), writes: [signal(own.run, "both").writes, vec![update(&own)]].concat() };
+    assert_eq!(first.commit(both).await, Err(fenced.clone()));
+    assert_eq!(first.limit(1 << 30).await, Err(fenced.clone()));
     assert_eq!(first.claim(claim(99_000)).await, Err(fenced.clone()));
     assert_eq!(first.heartbeat(WorkerId(1), TimeMs(99_000)).await, Err(fenced));
     assert_eq!(first.run(own.run).await.unwrap().map(|row| row.head), Some(Seq(0)));
+
+    // What it learned too late still arrives, and whoever drives now hears of it.
+    let mut hints = second.hints();
+    first.commit(signal(own.run, "late")).await.unwrap();
+    let heard = tokio::time::timeout(Duration::from_secs(60), hints.recv()).await;
+    assert_eq!(heard.unwrap().unwrap(), Hint::Foreign);
+    let keys: Vec<_> = second.inbox(own.run, 9).await.unwrap().into_iter().map(|item| item.key).collect();
+    assert_eq!(keys, ["late"]);
+    let known = StoreError::Conflict(Expectation::InboxKey("late".to_owned()));
+    assert_eq!(first.commit(signal(own.run, "late")).await, Err(known));
 
     // What the fenced process held is due at once: nobody waits for the lease of its worker.
     let claimed = second.claim(claim(0)).await.unwrap();
@@ -218,6 +231,40 @@ async fn a_lapsed_driver_is_fenced_in_everything_but_reads() {
     let third = open(0).unwrap();
     assert_eq!(third.epoch(), Some(Epoch(3)));
     assert_eq!(verified(&third, own.run).await, Seq(3));
+}
+
+#[tokio::test]
+async fn what_a_lapsed_driver_may_not_do_leaves_its_items_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("loopd.db");
+    let first = Arc::new(SqliteStore::open_driver_at(&path, TimeMs(0)).unwrap());
+    let mut own = row(1);
+    first.commit(creation(&own)).await.unwrap();
+    let second = SqliteStore::open_driver_at(&path, TimeMs(i64::MAX / 2)).unwrap();
+
+    // Nobody writes while this transaction is open, so that everything behind the first request gathers.
+    let mut other = rusqlite::Connection::open(&path).unwrap();
+    let held = other.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let mut sent = Vec::new();
+    for n in 0..20 {
+        let steps = step(&mut own.clone(), 10);
+        let batch = if n % 2 == 0 { signal(own.run, &format!("key {n}")) } else { steps };
+        let first = Arc::clone(&first);
+        sent.push(tokio::spawn(async move { first.commit(batch).await }));
+    }
+    tokio::task::yield_now().await;
+    drop(held);
+    let mut groups = Vec::new();
+    for (n, sent) in sent.into_iter().enumerate() {
+        match sent.await.unwrap() {
+            Ok(receipt) if n % 2 == 0 => groups.push(receipt.group),
+            answer => assert_eq!((n % 2, answer), (1, Err(StoreError::Fenced(Epoch(1))))),
+        }
+    }
+    assert!(groups.iter().any(|group| *group > 1), "nothing shared a transaction: {groups:?}");
+    assert_eq!(second.inbox(own.run, 99).await.unwrap().len(), 10);
+    second.commit(step(&mut own, 10)).await.unwrap();
+    assert_eq!(verified(&second, own.run).await, Seq(3));
 }
 
 #[test]

@@ -35,6 +35,15 @@ pub enum Write {
         /// The Entries.
         entries: Vec<Entry>,
     },
+    /// Replaces what the Run's row says of its version and definition, and nothing else of it.
+    ChangeDefinition {
+        /// The Run.
+        run: RunId,
+        /// The declared version.
+        version: String,
+        /// The digest of the definition's bytes.
+        definition: Digest,
+    },
     /// What lists and claims see of the Run after the Entries.
     UpdateRun {
         /// The Run.
@@ -66,9 +75,15 @@ pub enum Write {
         bytes: Arc<[u8]>,
     },
     /// Adds an inbox item. The Run must exist, the key must be new for the Run, the Run must not be
-    /// sealed, and its inbox must have room; looked at in this order, so that whoever sends an item again
-    /// after an unclear answer hears that it had arrived. The only write that a client handle may commit.
+    /// sealed, the item must not be larger than [`crate::rows::ITEM_BYTES`], and its inbox must have room;
+    /// looked at in this order, so that whoever sends an item again after an unclear answer hears that it
+    /// had arrived. The only write that a client handle may commit.
     AddInbox(InboxItem),
+    /// Adds an inbox item from one Run to another, and never fails the Batch: what a Run commits must not
+    /// depend on how another one is. Nothing is written when the Run does not exist, is sealed, or knows the
+    /// key. No cap holds it back, though it counts towards what waits: whoever writes it sends at most one per
+    /// event of a child.
+    Notify(InboxItem),
     /// Takes an inbox item; its key stays known.
     TakeInbox {
         /// The Run.
@@ -111,8 +126,10 @@ impl Batch {
         for write in &self.writes {
             let hint = match write {
                 Write::CreateRun(row) => Hint::Run(row.run),
-                Write::Append { run, .. } | Write::UpdateRun { run, .. } => Hint::Run(*run),
-                Write::AddInbox(item) => Hint::Inbox(item.run),
+                Write::Append { run, .. } | Write::UpdateRun { run, .. } | Write::ChangeDefinition { run, .. } => {
+                    Hint::Run(*run)
+                }
+                Write::AddInbox(item) | Write::Notify(item) => Hint::Inbox(item.run),
                 Write::PutSnapshot(_)
                 | Write::PutBlob { .. }
                 | Write::TakeInbox { .. }

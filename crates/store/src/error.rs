@@ -24,8 +24,17 @@ pub enum Expectation {
     InboxItem(i64),
     /// The Run is sealed and takes no more inbox items.
     Sealed(RunId),
-    /// The Run's inbox is full.
+    /// The Run's inbox is full: it holds as many items, or as many bytes, as may wait.
     InboxFull(RunId),
+    /// The inbox item is too large for any inbox.
+    ItemTooLarge {
+        /// The Run that it was for.
+        run: RunId,
+        /// Its size.
+        bytes: usize,
+        /// The largest size.
+        limit: usize,
+    },
 }
 
 /// Why a store refused or failed.

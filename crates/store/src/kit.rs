@@ -41,8 +41,11 @@
 //! real parallelism, but it does not enumerate interleavings.
 
 mod bytes;
+mod caps;
+mod children;
 mod claims;
 mod commits;
+mod definitions;
 mod durable;
 mod hints;
 mod inbox;
@@ -206,6 +209,9 @@ cases! { $
         an_inbox_is_capped
         a_sealed_run_takes_no_items
         a_client_only_adds_inbox_items;
+    caps:
+        an_item_is_capped_in_bytes
+        an_inbox_is_capped_in_bytes;
     claims:
         a_claim_takes_what_is_due_and_nothing_else
         a_claim_raises_the_epoch_and_fences
@@ -213,7 +219,14 @@ cases! { $
         a_lapsed_worker_loses_its_runs
         a_claim_of_one_run_needs_no_reason
         a_claim_is_limited_and_fair
+        a_run_without_entries_is_claimed
         next_wake_is_the_earliest_that_a_claim_would_take;
+    definitions:
+        a_definition_changes_and_nothing_else
+        a_claim_takes_only_what_its_worker_can_drive;
+    children:
+        children_are_listed_by_their_parent
+        a_notice_never_fails_its_batch;
     parallel:
         appenders_do_not_disturb_each_other
         one_of_many_wins_each_seq

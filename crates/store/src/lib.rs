@@ -16,5 +16,5 @@ pub mod rows;
 pub use batch::{Batch, Expect, Write};
 pub use error::{Expectation, StoreError};
 pub use memory::MemoryStore;
-pub use port::{Claim, Claimed, Hint, Hints, Page, Receipt, RunFilter, Store};
+pub use port::{Claim, Claimed, Hint, Hints, Page, Receipt, RunFilter, Runnable, Store};
 pub use rows::{InboxBody, InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};

@@ -21,13 +21,40 @@ pub struct Claim {
     pub worker: WorkerId,
     /// Now.
     pub now: TimeMs,
-    /// Loops that it can run, by name; empty means any.
-    pub loops: Vec<String>,
+    /// Runs that it can drive: those that one of these fits; empty means any.
+    pub loops: Vec<Runnable>,
     /// At most this many.
     pub limit: usize,
     /// Only this Run, and also when nothing is due for it (not when it is sealed, and not when a live
     /// other worker drives it).
     pub only: Option<RunId>,
+}
+
+/// Runs of a Loop that a worker can drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runnable {
+    /// The Loop's name.
+    pub loop_name: String,
+    /// Only Runs recorded under this major version: the part of [`RunRow::version`] before its first dot.
+    pub major: Option<String>,
+    /// Only Runs with exactly this definition.
+    pub definition: Option<Digest>,
+}
+
+impl Runnable {
+    /// Every Run of this Loop.
+    #[must_use]
+    pub fn any(loop_name: impl Into<String>) -> Self {
+        Self { loop_name: loop_name.into(), major: None, definition: None }
+    }
+
+    /// Whether the Run is one of them.
+    #[must_use]
+    pub fn fits(&self, row: &RunRow) -> bool {
+        self.loop_name == row.loop_name
+            && self.major.as_ref().is_none_or(|major| row.version.split('.').next() == Some(major.as_str()))
+            && self.definition.is_none_or(|definition| definition == row.definition)
+    }
 }
 
 /// A Run that now belongs to the claiming worker.
@@ -47,6 +74,8 @@ pub struct RunFilter {
     pub statuses: Vec<RunStatus>,
     /// Only this Loop.
     pub loop_name: Option<String>,
+    /// Only the children of this Run.
+    pub parent: Option<RunId>,
     /// Only the Run with this admission key.
     pub admission: Option<(String, String)>,
     /// Older than this Run (a cursor: the last Run of the page before).
@@ -73,6 +102,18 @@ impl Page<RunRow> {
         rows.truncate(limit);
         let next = if more { rows.last().map(|row| row.run) } else { None };
         Self { items: rows, next }
+    }
+}
+
+impl RunFilter {
+    /// Whether a list shows the row, wherever its pages begin and end. For stores.
+    #[must_use]
+    pub fn shows(&self, row: &RunRow) -> bool {
+        let admitted = |(tenant, key): &(String, String)| *tenant == row.tenant && row.admission.as_ref() == Some(key);
+        (self.statuses.is_empty() || self.statuses.contains(&row.status))
+            && self.loop_name.as_ref().is_none_or(|name| *name == row.loop_name)
+            && self.parent.is_none_or(|parent| row.parent == Some(parent))
+            && self.admission.as_ref().is_none_or(admitted)
     }
 }
 

@@ -66,6 +66,9 @@ pub struct RunRow {
     /// Where this machine found the definition (the path of a manifest), so that a later worker here
     /// resolves its relative paths alike. Local: part of no Journal and no fixture.
     pub origin: Option<String>,
+    /// The Run that started it, when one did. It need not be in this store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
     /// Whether it moves.
     pub status: RunStatus,
     /// The last Seq.
@@ -217,10 +220,56 @@ pub const INBOX_ITEMS: usize = 10_000;
 /// The room that a full inbox still has for items that move a parked Run: nobody is locked out of stopping it.
 pub const INBOX_RESERVE: usize = 100;
 
-impl InboxBody {
-    /// The number of waiting items at which an inbox has no room for this one.
+/// The largest size of what waits in one Run's inbox, in bytes as [`InboxBody::size`] counts them: 64 MiB.
+pub const INBOX_BYTES: usize = 64 << 20;
+
+/// The bytes that a full inbox still has for items that move a parked Run: 4 MiB.
+pub const INBOX_RESERVE_BYTES: usize = 4 << 20;
+
+/// The largest size of one item, in bytes as [`InboxBody::size`] counts them: 1 MiB.
+pub const ITEM_BYTES: usize = 1 << 20;
+
+/// What an item counts for besides its texts, in bytes.
+pub const ITEM_OVERHEAD: usize = 64;
+
+/// What waits in one Run's inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// How many items.
+    pub items: usize,
+    /// Their size, as [`InboxBody::size`] counts it.
+    pub bytes: usize,
+}
+
+impl Waiting {
+    /// As much, and this item. For stores.
     #[must_use]
-    pub const fn room(&self) -> usize {
-        if self.moves_parked() { INBOX_ITEMS + INBOX_RESERVE } else { INBOX_ITEMS }
+    pub const fn with(self, item: &InboxBody) -> Self {
+        Self { items: self.items + 1, bytes: self.bytes.saturating_add(item.size()) }
+    }
+}
+
+impl InboxBody {
+    /// The size that counts towards the caps, in bytes: that of its texts and [`ITEM_OVERHEAD`]. Never 0.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        let texts = match self {
+            Self::Signal { name, body } => name.len() + body.len(),
+            Self::Answer { question: _, end: _, actor, value } => actor.len() + value.len(),
+            Self::Cancel { actor, reason } => actor.len() + reason.len(),
+            Self::Reopen { actor, raise: _ } => actor.len(),
+        };
+        ITEM_OVERHEAD + texts
+    }
+
+    /// Whether an inbox in which this much waits already takes the item, too. For stores.
+    #[must_use]
+    pub const fn has_room(&self, waiting: Waiting) -> bool {
+        let (items, bytes) = if self.moves_parked() {
+            (INBOX_ITEMS + INBOX_RESERVE, INBOX_BYTES + INBOX_RESERVE_BYTES)
+        } else {
+            (INBOX_ITEMS, INBOX_BYTES)
+        };
+        waiting.items < items && waiting.bytes.saturating_add(self.size()) <= bytes
     }
 }

@@ -5,6 +5,7 @@
 use async_trait::async_trait;
 use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
 use loopd_store::kit::{CASES, Features, Finding, Handle, Subject, Verdict, check};
+use loopd_store::rows::INBOX_BYTES;
 use loopd_store::{
     Batch, Claim, Claimed, Expect, Expectation, Hint, Hints, InboxBody, InboxItem, MemoryStore, Page, QuestionRow,
     Receipt, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId, Write,
@@ -86,6 +87,26 @@ enum Flaw {
     Forgets,
     /// Does not notice damage.
     Blind,
+    /// Keeps the definition that a Run began with.
+    FirstDefinition,
+    /// Claims Runs of every major version.
+    AnyMajor,
+    /// Claims Runs of every definition.
+    AnyDefinition,
+    /// Claims no Run that has no Entry.
+    WantsEntries,
+    /// Forgets the parent.
+    Orphans,
+    /// Lists everybody as a child.
+    AnyParent,
+    /// Refuses a notice where it refuses an item.
+    NoticesAreItems,
+    /// Loses notices.
+    LosesNotices,
+    /// Looks at no cap.
+    CountsNothing,
+    /// Has no bytes to spare for what stops a Run.
+    NoReserve,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +116,7 @@ enum Kind {
     Admission,
     Sealed,
     InboxFull,
+    ItemTooLarge,
 }
 
 impl Kind {
@@ -105,6 +127,7 @@ impl Kind {
             Self::Admission => matches!(conflict, Expectation::Admission(_)),
             Self::Sealed => matches!(conflict, Expectation::Sealed(_)),
             Self::InboxFull => matches!(conflict, Expectation::InboxFull(_)),
+            Self::ItemTooLarge => matches!(conflict, Expectation::ItemTooLarge { .. }),
         }
     }
 }
@@ -161,6 +184,22 @@ impl Broken {
         Ok(())
     }
 
+    /// Refuses what would stop a Run, as if it were any item.
+    async fn stops(&self, batch: &Batch) -> Result<(), StoreError> {
+        for write in &batch.writes {
+            if let Write::AddInbox(item) = write
+                && self.is(Flaw::NoReserve)
+            {
+                let waiting = self.inner.inbox(item.run, usize::MAX).await?;
+                let bytes: usize = waiting.iter().map(|item| item.body.size()).sum();
+                if bytes >= INBOX_BYTES {
+                    return Err(StoreError::Conflict(Expectation::InboxFull(item.run)));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What becomes of a write; nothing, when it is lost.
     async fn spoil(&self, write: &mut Write) -> Option<()> {
         match write {
@@ -178,6 +217,9 @@ impl Broken {
             Write::CreateRun(row) => {
                 if self.is(Flaw::Clamps) {
                     row.tokens = row.tokens.min(i64::MAX as u64);
+                }
+                if self.is(Flaw::Orphans) {
+                    row.parent = None;
                 }
                 let mut memory = self.memory.lock().unwrap();
                 memory.workers.insert(row.run, row.worker);
@@ -200,6 +242,11 @@ impl Broken {
                 }
             }
             Write::EndQuestion { .. } if self.is(Flaw::EternalQuestions) => return None,
+            Write::ChangeDefinition { .. } if self.is(Flaw::FirstDefinition) => return None,
+            Write::Notify(_) if self.is(Flaw::LosesNotices) => return None,
+            Write::Notify(item) if self.is(Flaw::NoticesAreItems) => *write = Write::AddInbox(item.clone()),
+            // No cap holds a notice back.
+            Write::AddInbox(item) if self.is(Flaw::CountsNothing) => *write = Write::Notify(item.clone()),
             _ => {}
         }
         Some(())
@@ -244,6 +291,7 @@ impl Store for Broken {
             return Err(StoreError::Unavailable("nothing to do".to_owned()));
         }
         self.expect(&mut batch).await?;
+        self.stops(&batch).await?;
         let mut writes = Vec::new();
         for mut write in std::mem::take(&mut batch.writes) {
             if self.spoil(&mut write).await.is_some() {
@@ -262,10 +310,13 @@ impl Store for Broken {
             Flaw::Hasty => claim.now = claim.now.after(1_000),
             Flaw::Greedy => claim.limit = usize::MAX,
             Flaw::WantsReasons => claim.only = None,
+            Flaw::AnyMajor => claim.loops.iter_mut().for_each(|runnable| runnable.major = None),
+            Flaw::AnyDefinition => claim.loops.iter_mut().for_each(|runnable| runnable.definition = None),
             _ => {}
         }
         let mut claimed = self.inner.claim(claim).await?;
         match self.flaw {
+            Flaw::WantsEntries => claimed.retain(|claimed| claimed.row.head > Seq(0)),
             Flaw::NeverCrashed => claimed.iter_mut().for_each(|claimed| claimed.crashed = false),
             Flaw::OldEpoch => claimed.iter_mut().for_each(|claimed| claimed.row.epoch.0 -= 1),
             Flaw::WantsReasons => claimed.retain(|claimed| only.is_none_or(|only| claimed.row.run == only)),
@@ -294,7 +345,10 @@ impl Store for Broken {
         Ok(row)
     }
 
-    async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
+    async fn runs(&self, mut filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
+        if self.is(Flaw::AnyParent) {
+            filter.parent = None;
+        }
         if !self.is(Flaw::OffsetPages) {
             let mut page = self.inner.runs(filter).await?;
             if self.is(Flaw::OnePage) {
@@ -409,7 +463,18 @@ fn flaws() -> Vec<(Flaw, &'static [&'static str])> {
             &["admission_keys_are_unique_per_tenant", "one_of_many_wins_an_admission_key", "keys_survive_reopening"],
         ),
         (Flaw::Denies(Kind::Sealed), &["a_sealed_run_takes_no_items"]),
-        (Flaw::Denies(Kind::InboxFull), &["an_inbox_is_capped"]),
+        (Flaw::Denies(Kind::InboxFull), &["an_inbox_is_capped", "an_inbox_is_capped_in_bytes"]),
+        (Flaw::Denies(Kind::ItemTooLarge), &["an_item_is_capped_in_bytes"]),
+        (Flaw::CountsNothing, &["an_item_is_capped_in_bytes", "an_inbox_is_capped_in_bytes", "an_inbox_is_capped"]),
+        (Flaw::NoReserve, &["an_inbox_is_capped_in_bytes"]),
+        (Flaw::FirstDefinition, &["a_definition_changes_and_nothing_else"]),
+        (Flaw::AnyMajor, &["a_claim_takes_only_what_its_worker_can_drive"]),
+        (Flaw::AnyDefinition, &["a_claim_takes_only_what_its_worker_can_drive"]),
+        (Flaw::WantsEntries, &["a_run_without_entries_is_claimed"]),
+        (Flaw::Orphans, &["children_are_listed_by_their_parent", "a_run_reads_back_whole"]),
+        (Flaw::AnyParent, &["children_are_listed_by_their_parent"]),
+        (Flaw::NoticesAreItems, &["a_notice_never_fails_its_batch", "an_inbox_is_capped_in_bytes"]),
+        (Flaw::LosesNotices, &["a_notice_never_fails_its_batch"]),
         (Flaw::NothingIsAnError, &["an_empty_batch_changes_nothing"]),
         (Flaw::ForgetsTakenKeys, &["inbox_keys_are_known_for_ever", "keys_survive_reopening"]),
         (Flaw::InboxByKey, &["inbox_items_wait_in_order_until_taken"]),

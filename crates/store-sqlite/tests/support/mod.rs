@@ -19,6 +19,7 @@ pub fn row(n: u8) -> RunRow {
         version: "1.0.0".to_owned(),
         definition: Digest::default(),
         origin: None,
+        parent: None,
         status: RunStatus::Running,
         head: Seq(0),
         hash: chain::genesis(run),
@@ -45,7 +46,12 @@ pub fn step(row: &mut RunRow, payload: usize) -> Batch {
     let entries = shares.into_iter().map(|share| entry(row, share)).collect();
     row.iteration += 1;
     row.tokens = row.tokens.saturating_add(932);
-    let update = Write::UpdateRun {
+    Batch { expect, writes: vec![Write::Append { run: row.run, entries }, update(row)] }
+}
+
+/// The update that makes the stored row look like `row`.
+pub fn update(row: &RunRow) -> Write {
+    Write::UpdateRun {
         run: row.run,
         status: row.status,
         worker: row.worker,
@@ -55,8 +61,7 @@ pub fn step(row: &mut RunRow, payload: usize) -> Batch {
         tokens: row.tokens,
         spent: row.spent,
         updated_at: row.updated_at,
-    };
-    Batch { expect, writes: vec![Write::Append { run: row.run, entries }, update] }
+    }
 }
 
 fn entry(row: &mut RunRow, payload: usize) -> Entry {

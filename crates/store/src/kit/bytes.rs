@@ -3,7 +3,7 @@
 use super::world::{Pen, View, create, ends_at, item, row, run_id, update, writes};
 use super::{Handle, Outcome, Subject, Verdict, same};
 use crate::batch::Write;
-use crate::rows::{InboxBody, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
+use crate::rows::{ITEM_BYTES, ITEM_OVERHEAD, InboxBody, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
 use loopd_kernel::budget::Limits;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd};
 use loopd_kernel::{Digest, Entry, Epoch, MicroUsd, QuestionId, RunId, Seq, TimeMs};
@@ -73,6 +73,7 @@ async fn odd_row(store: &Handle, n: u64, text: &str) -> Result<(), super::Findin
         loop_name: text(),
         version: text(),
         origin: Some(text()),
+        parent: Some(run_id(n + 1_000)),
         outcome: Some(text()),
         ..row(n)
     };
@@ -117,7 +118,8 @@ pub(super) async fn large_bodies_come_back_exactly(subject: Arc<dyn Subject>) ->
 
     let digest = Digest::sha256(&[&bytes]);
     let snapshot = Snapshot { run: run_id(1), seq: Seq(2), body: bytes.clone() };
-    let signal = InboxBody::Signal { name: "large".to_owned(), body: "\0".repeat(LARGE) };
+    let largest = ITEM_BYTES - ITEM_OVERHEAD - "large".len();
+    let signal = InboxBody::Signal { name: "large".to_owned(), body: "\0".repeat(largest) };
     let mut item = item(run_id(1), "large", signal);
     store
         .commit(writes([

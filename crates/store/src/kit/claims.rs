@@ -1,12 +1,12 @@
 //! Who drives which Run, and when.
 
-use super::world::{OTHER, WORKER, cancel, claim, create, row, run_id, signal, update, writes};
+use super::world::{OTHER, Pen, WORKER, cancel, claim, create, ends_at, row, run_id, signal, update, writes};
 use super::{Finding, Handle, Outcome, Subject, Verdict, same};
-use crate::batch::{Batch, Write};
+use crate::batch::{Batch, Expect, Write};
 use crate::error::StoreError;
-use crate::port::{Claim, Claimed};
+use crate::port::{Claim, Claimed, Runnable};
 use crate::rows::{RunRow, RunStatus, WorkerId};
-use loopd_kernel::{Epoch, RunId, TimeMs};
+use loopd_kernel::{Epoch, RunId, Seq, TimeMs};
 use std::sync::Arc;
 
 /// Claims, and compares what was given: Run and crashed flag, by number of the Run.
@@ -91,7 +91,7 @@ pub(super) async fn a_claim_raises_the_epoch_and_fences(subject: Arc<dyn Subject
     same("the same of the parked one", &store.commit(fenced).await, &Err(StoreError::Fenced(Epoch(1))))?;
     new.epoch = Epoch(2);
     store.commit(new.step(1)).await?;
-    super::world::ends_at(&store, &new).await?;
+    ends_at(&store, &new).await?;
     Ok(Verdict::Passed)
 }
 
@@ -149,7 +149,7 @@ pub(super) async fn a_claim_of_one_run_needs_no_reason(subject: Arc<dyn Subject>
     gives(&store, "a run that is not there", only(OTHER, 9), &[]).await?;
     let limited = Claim { limit: 0, ..only(OTHER, 5) };
     gives(&store, "no run at all", limited, &[]).await?;
-    let wrong = Claim { loops: vec!["poem".to_owned()], ..only(OTHER, 5) };
+    let wrong = Claim { loops: vec![Runnable::any("poem")], ..only(OTHER, 5) };
     gives(&store, "a run of another loop", wrong, &[]).await?;
     gives(&store, "what nobody had claimed yet", claim(OTHER, 5_000), &[(5, false)]).await?;
     Ok(Verdict::Passed)
@@ -165,7 +165,7 @@ pub(super) async fn a_claim_is_limited_and_fair(subject: Arc<dyn Subject>) -> Ou
     }
     create(&store, &RunRow { loop_name: "poem".to_owned(), ..waiting(6, RunStatus::Running, None) }).await?;
     let of = |loops: &[&str], limit| {
-        let loops = loops.iter().map(|name| (*name).to_owned()).collect();
+        let loops = loops.iter().map(|name| Runnable::any(*name)).collect();
         Claim { loops, limit, ..claim(WORKER, 5_000) }
     };
     gives(&store, "none", of(&[], 0), &[]).await?;
@@ -178,6 +178,31 @@ pub(super) async fn a_claim_is_limited_and_fair(subject: Arc<dyn Subject>) -> Ou
     let expected: Vec<RunId> = [2, 4, 5, 3, 1].into_iter().map(run_id).collect();
     same("one by one, longest untouched first", &order, &expected)?;
     gives(&store, "the rest", of(&[], 10), &[(6, false)]).await?;
+    Ok(Verdict::Passed)
+}
+
+pub(super) async fn a_run_without_entries_is_claimed(subject: Arc<dyn Subject>) -> Outcome {
+    let store = subject.open().await?;
+    store.heartbeat(WORKER, TimeMs(60_000)).await?;
+    let new = waiting(1, RunStatus::Running, None);
+    let create = Write::CreateRun(Box::new(new.clone()));
+    let expect = vec![Expect::RunAbsent(run_id(1))];
+    let batch = Batch { expect, writes: vec![create, Write::AddInbox(signal(run_id(1), "first"))] };
+    store.commit(batch).await?;
+    same("the row", &store.run(run_id(1)).await?, &Some(new.clone()))?;
+    same("the entries", &store.entries(run_id(1), Seq(0), 10).await?, &Vec::new())?;
+
+    let claimed = store.claim(claim(WORKER, 5_000)).await?;
+    let row = RunRow { epoch: new.epoch.next(), worker: Some(WORKER), ..new };
+    same("what is due", &claimed, &vec![Claimed { row: row.clone(), crashed: false }])?;
+    let Some(item) = store.inbox(run_id(1), 10).await?.pop() else {
+        return Err(Finding::new("its item is gone"));
+    };
+    let mut pen = Pen::of(&row);
+    let mut first = pen.step(1);
+    first.writes.push(Write::TakeInbox { run: run_id(1), id: item.id });
+    store.commit(first).await?;
+    ends_at(&store, &pen).await?;
     Ok(Verdict::Passed)
 }
 

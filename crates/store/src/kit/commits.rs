@@ -21,6 +21,7 @@ pub(super) async fn a_run_reads_back_whole(subject: Arc<dyn Subject>) -> Outcome
     let mut expected = RunRow {
         admission: Some("order-1".to_owned()),
         origin: Some("/agents/echo.yaml".to_owned()),
+        parent: Some(run_id(9)),
         wake_at: Some(TimeMs(9_000)),
         ..row(1)
     };
@@ -75,6 +76,8 @@ pub(super) async fn a_batch_is_all_or_nothing(subject: Arc<dyn Subject>) -> Outc
         Write::PutSnapshot(Snapshot { run: run_id(1), seq: pen.head, body: b"{}".to_vec() }),
         Write::PutBlob { digest, bytes: Arc::from(&b"blob"[..]) },
         Write::AddInbox(signal(run_id(1), "new")),
+        Write::Notify(signal(run_id(1), "notice")),
+        Write::ChangeDefinition { run: run_id(1), version: "2.0".to_owned(), definition: digest },
         Write::TakeInbox { run: run_id(1), id: waiting },
         Write::OpenQuestion(Box::new(question(run_id(1), 1, 2_000))),
         Write::CreateRun(Box::new(RunRow { admission: Some("key".to_owned()), ..row(2) })),
@@ -90,7 +93,7 @@ pub(super) async fn a_batch_is_all_or_nothing(subject: Arc<dyn Subject>) -> Outc
     // Nothing of it is in the way of the same writes later.
     let create = RunRow { admission: Some("key".to_owned()), ..row(2) };
     store.commit(creation(&create).0).await?;
-    store.commit(writes([Write::AddInbox(signal(run_id(1), "new"))])).await?;
+    store.commit(writes(["new", "notice"].map(|key| Write::AddInbox(signal(run_id(1), key))))).await?;
     Ok(Verdict::Passed)
 }
 
@@ -159,10 +162,12 @@ pub(super) async fn an_unknown_run_is_a_conflict(subject: Arc<dyn Subject>) -> O
     let run = run_id(2);
     let (_, mut pen) = creation(&row(2));
     let expecting = Batch { expect: vec![pen.expect()], writes: Vec::new() };
+    let definition = Write::ChangeDefinition { run, version: String::new(), definition: Digest::default() };
     let batches = [
         ("an expectation", expecting),
         ("entries", writes(pen.step(1).writes)),
         ("an update", writes([update(&row(2))])),
+        ("a definition", writes([definition])),
         ("a snapshot", writes([Write::PutSnapshot(Snapshot { run, seq: Seq(1), body: Vec::new() })])),
         ("an inbox item", writes([Write::AddInbox(signal(run, "key"))])),
         ("taking an inbox item", writes([Write::TakeInbox { run, id: 1 }])),

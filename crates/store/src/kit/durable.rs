@@ -18,7 +18,8 @@ pub(super) async fn reopening_keeps_everything(subject: Arc<dyn Subject>) -> Out
     let store = subject.open().await?;
     let digest = Digest::sha256(&[b"blob"]);
     for n in 1..=4 {
-        let mut pen = create(&store, &RunRow { admission: Some(format!("key {n}")), ..row(n) }).await?;
+        let mut pen =
+            create(&store, &RunRow { admission: Some(format!("key {n}")), parent: Some(run_id(1)), ..row(n) }).await?;
         let mut step = pen.step(5);
         step.writes.extend([
             update(&RunRow { status: RunStatus::Suspended, worker: None, wake_at: Some(TimeMs(9_000)), ..row(n) }),

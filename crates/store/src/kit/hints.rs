@@ -38,6 +38,11 @@ pub(super) async fn listeners_hear_what_was_committed(subject: Arc<dyn Subject>)
     hear(&mut first, &[Hint::Inbox(run_id(1))]).await?;
     store.commit(pen.step(1)).await?;
     hear(&mut first, &[Hint::Run(run_id(1))]).await?;
+    store.commit(writes([Write::Notify(signal(run_id(1), "notice"))])).await?;
+    hear(&mut first, &[Hint::Inbox(run_id(1))]).await?;
+    let (version, definition) = ("2.0".to_owned(), row(1).definition);
+    store.commit(writes([Write::ChangeDefinition { run: run_id(1), version, definition }])).await?;
+    hear(&mut first, &[Hint::Run(run_id(1))]).await?;
     if subject.features().clients {
         let client = subject.client().await?;
         client.commit(writes([Write::AddInbox(signal(run_id(1), "from a client"))])).await?;

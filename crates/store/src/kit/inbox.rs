@@ -144,10 +144,14 @@ pub(super) async fn a_client_only_adds_inbox_items(subject: Arc<dyn Subject>) ->
 
     let expecting =
         Batch { expect: vec![Expect::RunAbsent(run_id(2))], writes: vec![Write::AddInbox(signal(run_id(1), "three"))] };
+    let (version, definition) = ("2.0".to_owned(), row(1).definition);
+    let change = Write::ChangeDefinition { run: run_id(1), version, definition };
     let refused = [
         ("an expectation", expecting),
         ("entries", pen.step(1)),
         ("an update", writes([update(&row(1))])),
+        ("a notice", writes([Write::Notify(signal(run_id(1), "three"))])),
+        ("a definition", writes([change])),
         ("taking an item", writes([Write::TakeInbox { run: run_id(1), id: 1 }])),
     ];
     for (what, batch) in refused {

@@ -31,6 +31,7 @@ pub(super) fn row(n: u64) -> RunRow {
         version: "1.0.0".to_owned(),
         definition: Digest::sha256(&[b"definition"]),
         origin: None,
+        parent: None,
         status: RunStatus::Running,
         head: Seq(0),
         hash: chain::genesis(run),

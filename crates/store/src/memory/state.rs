@@ -3,7 +3,7 @@
 use crate::batch::{Batch, Expect, Write, head_after};
 use crate::error::{Expectation, StoreError};
 use crate::port::{Claim, Claimed, Page, RunFilter};
-use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
+use crate::rows::{ITEM_BYTES, InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, Waiting, WorkerId};
 use loopd_kernel::{Digest, Entry, QuestionId, RunId, Seq, TimeMs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +31,8 @@ struct Run {
     entries: Vec<Entry>,
     snapshot: Option<Snapshot>,
     inbox: BTreeMap<i64, InboxItem>,
+    /// The size of what is in `inbox`.
+    bytes: usize,
     /// Dedup keys of all items there ever were.
     keys: BTreeSet<String>,
     questions: BTreeMap<QuestionId, QuestionRow>,
@@ -86,7 +88,11 @@ impl State {
         match write {
             Write::CreateRun(row) => self.create(row),
             Write::Append { run, entries } => self.append(*run, entries),
-            Write::UpdateRun { run, .. } => self.update(*run, write),
+            Write::UpdateRun { run, .. } => self.change(*run, |row| row.update(write)),
+            Write::ChangeDefinition { run, version, definition } => self.change(*run, |row| {
+                row.version.clone_from(version);
+                row.definition = *definition;
+            }),
             Write::PutSnapshot(snapshot) => {
                 let run = snapshot.run;
                 let before = self.known_mut(run)?.snapshot.replace(snapshot.clone());
@@ -102,13 +108,14 @@ impl State {
                 }))
             }
             Write::AddInbox(item) => self.add_inbox(item),
+            Write::Notify(item) => Ok(self.notify(item)),
             Write::TakeInbox { run, id } => {
                 let id = *id;
-                let taken = self.known_mut(*run)?.inbox.remove(&id);
+                let taken = self.known_mut(*run)?.take_item(id);
                 let Some(item) = taken else {
                     return conflict(Expectation::InboxItem(id));
                 };
-                Ok(on_run(*run, move |run| drop(run.inbox.insert(id, item))))
+                Ok(on_run(*run, move |run| run.put_item(item)))
             }
             Write::OpenQuestion(row) => {
                 let id = row.question.id;
@@ -144,6 +151,7 @@ impl State {
             entries: Vec::new(),
             snapshot: None,
             inbox: BTreeMap::new(),
+            bytes: 0,
             keys: BTreeSet::new(),
             questions: BTreeMap::new(),
         };
@@ -169,37 +177,65 @@ impl State {
         }))
     }
 
-    fn update(&mut self, id: RunId, write: &Write) -> Written {
+    fn change(&mut self, id: RunId, change: impl FnOnce(&mut RunRow)) -> Written {
         let run = self.known_mut(id)?;
         let before = run.row.clone();
-        run.row.update(write);
+        change(&mut run.row);
         Ok(on_run(id, move |run| run.row = before))
     }
 
     fn add_inbox(&mut self, item: &InboxItem) -> Written {
-        let id = self.next_item + 1;
-        let run = self.known_mut(item.run)?;
+        let run = self.known(item.run)?;
         if run.keys.contains(&item.key) {
             return conflict(Expectation::InboxKey(item.key.clone()));
         }
         if run.row.status == RunStatus::Ended {
             return conflict(Expectation::Sealed(item.run));
         }
-        if run.inbox.len() >= item.body.room() {
+        let bytes = item.body.size();
+        if bytes > ITEM_BYTES {
+            return conflict(Expectation::ItemTooLarge { run: item.run, bytes, limit: ITEM_BYTES });
+        }
+        if !item.body.has_room(Waiting { items: run.inbox.len(), bytes: run.bytes }) {
             return conflict(Expectation::InboxFull(item.run));
         }
-        run.keys.insert(item.key.clone());
-        run.inbox.insert(id, InboxItem { id, ..item.clone() });
+        Ok(self.put(item))
+    }
+
+    fn notify(&mut self, item: &InboxItem) -> Undo {
+        let takes = |run: &Run| run.row.status != RunStatus::Ended && !run.keys.contains(&item.key);
+        if self.runs.get(&item.run).is_some_and(takes) { self.put(item) } else { Box::new(|_| {}) }
+    }
+
+    fn put(&mut self, item: &InboxItem) -> Undo {
+        let id = self.next_item + 1;
         self.next_item = id;
+        if let Some(run) = self.runs.get_mut(&item.run) {
+            run.keys.insert(item.key.clone());
+            run.put_item(InboxItem { id, ..item.clone() });
+        }
         let key = item.key.clone();
         let undo = on_run(item.run, move |run| {
             run.keys.remove(&key);
-            run.inbox.remove(&id);
+            run.take_item(id);
         });
-        Ok(Box::new(move |state| {
+        Box::new(move |state| {
             state.next_item = id - 1;
             undo(state);
-        }))
+        })
+    }
+}
+
+impl Run {
+    fn put_item(&mut self, item: InboxItem) {
+        self.bytes += item.body.size();
+        self.inbox.insert(item.id, item);
+    }
+
+    fn take_item(&mut self, id: i64) -> Option<InboxItem> {
+        let item = self.inbox.remove(&id)?;
+        self.bytes -= item.body.size();
+        Some(item)
     }
 }
 
@@ -236,7 +272,7 @@ impl State {
     fn due(&self, run: &Run, claim: &Claim) -> bool {
         let row = &run.row;
         let alive = |worker: &WorkerId| self.workers.get(worker).is_some_and(|until| *until > claim.now);
-        if !claim.loops.is_empty() && !claim.loops.contains(&row.loop_name) {
+        if !claim.loops.is_empty() && !claim.loops.iter().any(|runnable| runnable.fits(row)) {
             return false;
         }
         if let Some(only) = claim.only {
@@ -277,16 +313,8 @@ impl State {
             None => u64::MAX,
             Some(cursor) => self.runs.get(&cursor).map_or(0, |run| run.number),
         };
-        let shown = |row: &RunRow| {
-            (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
-                && filter.loop_name.as_ref().is_none_or(|name| *name == row.loop_name)
-                && filter
-                    .admission
-                    .as_ref()
-                    .is_none_or(|(tenant, key)| *tenant == row.tenant && row.admission.as_deref() == Some(key.as_str()))
-        };
         let newest_first = self.created.range(..end).rev().filter_map(|(_, run)| self.run(*run));
-        let rows = newest_first.filter(shown).take(filter.limit.saturating_add(1)).collect();
+        let rows = newest_first.filter(|row| filter.shows(row)).take(filter.limit.saturating_add(1)).collect();
         Page::of_rows(rows, filter.limit)
     }
 

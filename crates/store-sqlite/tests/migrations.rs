@@ -1,0 +1,255 @@
+//! Stores that an older build left: they open whole, and a migration happens whole or not at all.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use loopd_kernel::{Epoch, RunId, Seq, TimeMs};
+use loopd_store::rows::ITEM_OVERHEAD;
+use loopd_store::{
+    Batch, Claim, InboxBody, RunFilter, RunRow, RunStatus, Runnable, Store, StoreError, WorkerId, Write,
+};
+use loopd_store_sqlite::SqliteStore;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params};
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::{creation, row, signal, step, update, verified};
+use tempfile::TempDir;
+
+mod embedded {
+    refinery::embed_migrations!("migrations");
+}
+
+/// What the next schema adds, statement by statement.
+const SECOND: &str = include_str!("../migrations/V2__children.sql");
+/// As many signals wait for the first Run.
+const SIGNALS: usize = 300;
+
+fn statements() -> Vec<String> {
+    let code = SECOND.lines().map(|line| line.split("--").next().unwrap());
+    let code = code.collect::<Vec<_>>().join("\n");
+    let statements = code.split(';').map(|statement| statement.trim().to_owned());
+    statements.filter(|statement| !statement.is_empty()).collect()
+}
+
+/// A large signal, as it was stored, and the number of bytes that its JSON has.
+fn stored(n: usize) -> (String, i64) {
+    let body = InboxBody::Signal { name: "more".to_owned(), body: format!("ä{n} ").repeat(400) };
+    let json = serde_json::to_string(&body).unwrap();
+    let length = json.len() as i64;
+    (json, length)
+}
+
+/// A store as a build of schema 1 left it: a suspended Run with a Journal and much that waits, a parked one with a
+/// wish to cancel, and one that has ended.
+fn first_schema(path: &Path) {
+    let mut conn = Connection::open(path).unwrap();
+    conn.pragma_update(None, "page_size", 2048).unwrap();
+    conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+    conn.execute_batch(
+        "CREATE TABLE driver (
+           one INTEGER PRIMARY KEY CHECK (one = 1),
+           epoch INTEGER NOT NULL, pid INTEGER NOT NULL, until INTEGER NOT NULL
+         ) STRICT;
+         INSERT INTO driver VALUES (1, 4, 1, 0);
+         PRAGMA application_id = 0x6c706400;",
+    )
+    .unwrap();
+    let runner = embedded::migrations::runner().set_target(refinery::Target::Version(1)).set_grouped(true);
+    runner.run(&mut conn).unwrap();
+
+    let mut runs = [row(1), row(2), row(3)];
+    let batches = [step(&mut runs[0], 700), step(&mut runs[0], 700)];
+    for (run, status) in runs.iter_mut().zip([RunStatus::Suspended, RunStatus::Parked, RunStatus::Ended]) {
+        (run.status, run.worker) = (status, None);
+        insert_run(&conn, run);
+    }
+    for write in batches.into_iter().flat_map(|batch| batch.writes) {
+        if let Write::Append { entries, .. } = write {
+            entries.iter().for_each(|entry| insert_entry(&conn, entry));
+        }
+    }
+    let item = "INSERT INTO inbox (run, key, at, moves, body) VALUES (?1, ?2, 5000, ?3, ?4)";
+    conn.execute(item, params![1, "taken", false, None::<String>]).unwrap();
+    for n in 0..SIGNALS {
+        conn.execute(item, params![1, format!("key {n}"), false, stored(n).0]).unwrap();
+    }
+    let cancel = InboxBody::Cancel { actor: "ann".to_owned(), reason: "enough".to_owned() };
+    conn.execute(item, params![2, "cancel", true, serde_json::to_string(&cancel).unwrap()]).unwrap();
+}
+
+fn insert_run(conn: &Connection, row: &RunRow) {
+    let status = RunStatus::ALL.iter().position(|status| *status == row.status).unwrap() as i64;
+    let values = params![row.run.0, row.definition.0, status, row.head.0 as i64, row.hash.0, row.updated_at.0];
+    let sql = "INSERT INTO run (run, tenant, loop_name, version, definition, status, head, hash, epoch, iteration,
+                                tokens, spent, created_at, updated_at)
+               VALUES (?1, 'default', 'echo', '1.0.0', ?2, ?3, ?4, ?5, 1, 0, 0, 0, 1000, ?6)";
+    conn.execute(sql, values).unwrap();
+}
+
+fn insert_entry(conn: &Connection, entry: &loopd_kernel::Entry) {
+    let kind = i64::from(entry.format) * 65_536 + i64::from(entry.kind.number());
+    let body = [&entry.salt.0[..], entry.record.as_bytes(), &entry.payload].concat();
+    let values = params![entry.seq.0 as i64, kind, entry.at.0, entry.record.len() as i64, entry.hash.0.to_vec(), body];
+    let sql = "INSERT INTO entry (run, seq, kind, at, record_len, hash, body) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
+    conn.execute(sql, values).unwrap();
+}
+
+/// Everything in the file, but for who drives it.
+fn everything(path: &Path) -> Vec<Vec<Value>> {
+    let conn = Connection::open(path).unwrap();
+    let mut found = select(&conn, "PRAGMA user_version");
+    found.extend(select(&conn, "SELECT type, name, sql FROM sqlite_schema WHERE name <> 'driver' ORDER BY name"));
+    let tables =
+        select(&conn, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'driver' ORDER BY name");
+    for table in tables {
+        let Value::Text(name) = &table[0] else { panic!("{table:?}") };
+        found.extend(select(&conn, &format!("SELECT * FROM {name}")));
+    }
+    found
+}
+
+fn select(conn: &Connection, sql: &str) -> Vec<Vec<Value>> {
+    let mut statement = conn.prepare(sql).unwrap();
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| (0..columns).map(|column| row.get(column)).collect());
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// The store opens, is of this schema, and holds what was in it.
+async fn opens_whole(path: &Path) -> SqliteStore {
+    let store = SqliteStore::open_driver(path).unwrap();
+    let conn = Connection::open(path).unwrap();
+    assert_eq!(select(&conn, "PRAGMA user_version"), [[Value::Integer(2)]]);
+    assert_eq!(select(&conn, "PRAGMA integrity_check"), [[Value::Text("ok".to_owned())]]);
+    assert_eq!(verified(&store, RunId([1; 16])).await, Seq(6));
+    let rows = store.runs(RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap().items;
+    let found: Vec<_> = rows.iter().map(|row| (row.run.0[0], row.status, row.parent)).collect();
+    let expected = [(3, RunStatus::Ended, None), (2, RunStatus::Parked, None), (1, RunStatus::Suspended, None)];
+    assert_eq!(found, expected);
+    let waiting = store.inbox(RunId([1; 16]), usize::MAX).await.unwrap();
+    let keys: Vec<_> = waiting.iter().map(|item| item.key.clone()).collect();
+    assert_eq!(keys, (0..SIGNALS).map(|n| format!("key {n}")).collect::<Vec<_>>());
+    for (n, item) in waiting.iter().enumerate() {
+        assert_eq!(serde_json::to_string(&item.body).unwrap(), stored(n).0);
+    }
+    store
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("loopd.db");
+    first_schema(&path);
+    (folder, path)
+}
+
+#[tokio::test]
+async fn a_store_of_the_first_schema_opens_keeps_its_rows_and_works() {
+    let (_folder, path) = place();
+    let before = everything(&path);
+    let text = format!("{} has to be opened by a driver first", path.display());
+    assert_eq!(SqliteStore::open_client(&path).map(|_| ()), Err(StoreError::Unavailable(text)));
+    assert_eq!(everything(&path), before, "a client changes nothing");
+
+    let store = opens_whole(&path).await;
+    assert_eq!(store.epoch(), Some(Epoch(5)));
+    let conn = Connection::open(&path).unwrap();
+    let sizes = select(&conn, "SELECT size FROM inbox WHERE run = 1 ORDER BY id");
+    let counted = (0..SIGNALS).map(|n| vec![Value::Integer(ITEM_OVERHEAD as i64 + stored(n).1)]);
+    assert_eq!(sizes, [vec![Value::Integer(0)]].into_iter().chain(counted).collect::<Vec<_>>());
+
+    let claim = Claim {
+        worker: WorkerId(1),
+        now: TimeMs(9_000),
+        loops: vec![Runnable { major: Some("1".to_owned()), ..Runnable::any("echo") }],
+        limit: 9,
+        only: None,
+    };
+    let mut claimed = store.claim(claim).await.unwrap();
+    claimed.sort_by_key(|claimed| claimed.row.run);
+    let [first, second] = &claimed[..] else { panic!("{claimed:?}") };
+    assert_eq!((first.row.run, second.row.run), (RunId([1; 16]), RunId([2; 16])));
+    let mut own = first.row.clone();
+    let oldest = store.inbox(own.run, 1).await.unwrap().remove(0);
+    let mut batch = step(&mut own, 700);
+    batch.writes.push(Write::TakeInbox { run: own.run, id: oldest.id });
+    store.commit(batch).await.unwrap();
+    assert_eq!(verified(&store, own.run).await, Seq(9));
+    for key in ["taken", "key 0", "key 1"] {
+        let known = store.commit(signal(own.run, key)).await;
+        assert!(matches!(known, Err(StoreError::Conflict(_))), "{key}: {known:?}");
+    }
+    store.commit(signal(own.run, "new")).await.unwrap();
+    assert_eq!(store.inbox(own.run, usize::MAX).await.unwrap().len(), SIGNALS);
+    let child = RunRow { parent: Some(own.run), ..row(4) };
+    store.commit(creation(&child)).await.unwrap();
+    let children = RunFilter { parent: Some(own.run), limit: 9, ..RunFilter::default() };
+    assert_eq!(store.runs(children).await.unwrap().items, [child]);
+    store.commit(Batch { expect: Vec::new(), writes: vec![update(&own)] }).await.unwrap();
+    SqliteStore::open_client(&path).unwrap().commit(signal(own.run, "from a client")).await.unwrap();
+}
+
+/// Makes one statement of the migration fail, looks that nothing is left of it, and mends the store.
+#[track_caller]
+fn fails(damage: &str, mend: &str) {
+    let (_folder, path) = place();
+    let conn = Connection::open(&path).unwrap();
+    let intact = everything(&path);
+    conn.execute_batch(damage).unwrap();
+    let before = everything(&path);
+    for _ in 0..2 {
+        let error = SqliteStore::open_driver(&path).map(|_| ()).unwrap_err();
+        assert!(matches!(&error, StoreError::Unavailable(text) if text.contains("migration failed")), "{error:?}");
+        assert_eq!(everything(&path), before, "{damage}");
+    }
+    conn.execute_batch(mend).unwrap();
+    assert_eq!(everything(&path), intact, "{mend}");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(opens_whole(&path));
+}
+
+#[test]
+fn a_migration_that_fails_leaves_nothing_of_itself() {
+    fails("ALTER TABLE run ADD COLUMN parent TEXT", "ALTER TABLE run DROP COLUMN parent");
+    fails("CREATE INDEX run_parent ON run (tenant)", "DROP INDEX run_parent");
+    fails("ALTER TABLE inbox ADD COLUMN size INTEGER", "ALTER TABLE inbox DROP COLUMN size");
+    let never = "BEGIN SELECT RAISE(ABORT, 'never'); END";
+    fails(&format!("CREATE TRIGGER never BEFORE UPDATE ON inbox {never}"), "DROP TRIGGER never");
+    let again = "CREATE INDEX inbox_waiting ON inbox (run) WHERE body IS NOT NULL";
+    fails("DROP INDEX inbox_waiting", again);
+    // The very last thing: the note that it was applied.
+    let note = format!("CREATE TRIGGER never BEFORE INSERT ON refinery_schema_history {never}");
+    fails(&note, "DROP TRIGGER never");
+}
+
+#[tokio::test]
+async fn a_migration_that_is_cut_off_leaves_nothing_of_itself() {
+    let (folder, path) = place();
+    let before = everything(&path);
+    let wal = |path: &Path| path.with_extension("db-wal");
+    let statements = statements();
+    assert_eq!(statements.len(), 7, "{statements:?}");
+    let conn = Connection::open(&path).unwrap();
+    // So few that a transaction writes pages long before its COMMIT.
+    conn.pragma_update(None, "cache_size", 2).unwrap();
+    let mut grew = 0;
+    for count in 1..=statements.len() {
+        let length = || fs::metadata(wal(&path)).map_or(0, |file| file.len());
+        let quiet = length();
+        conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+        statements[..count].iter().for_each(|statement| conn.execute_batch(statement).unwrap());
+        grew += usize::from(length() > quiet);
+        let copy = folder.path().join(count.to_string());
+        fs::create_dir(&copy).unwrap();
+        let copy = copy.join("loopd.db");
+        fs::copy(&path, &copy).unwrap();
+        fs::copy(wal(&path), wal(&copy)).unwrap();
+        conn.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(everything(&copy), before, "cut off after {count} statements");
+        opens_whole(&copy).await;
+    }
+    assert!(grew > 0, "no copy holds a page of a transaction under way");
+    assert_eq!(everything(&path), before);
+    drop(conn);
+    opens_whole(&path).await;
+}
