@@ -11,19 +11,23 @@ use serde_json::json;
 /// What the worker can drive, from `:loops`; parsed once per claim, not once per Run.
 macro_rules! wanted {
     () => {
-        "wanted (loop_name, major, definition) AS MATERIALIZED (
-           SELECT value ->> 'loop_name', value ->> 'major', value ->> 'definition' FROM json_each(:loops)
+        "wanted (loop_name, major, version, definition) AS MATERIALIZED (
+           SELECT value ->> 'loop_name', value ->> 'major', value ->> 'version', value ->> 'definition'
+           FROM json_each(:loops)
          )"
     };
 }
 
-/// Whether one of `wanted` fits the row. The dots keep `1` from fitting `10.2`.
+/// Whether one of `wanted` fits the row. The dots keep `1` from fitting `10.2`; no version has a major with a dot in it,
+/// though it may begin like one.
 macro_rules! fits {
     () => {
         "(:loops IS NULL OR EXISTS (
            SELECT 1 FROM wanted
            WHERE wanted.loop_name = run.loop_name
-             AND (wanted.major IS NULL OR instr(run.version || '.', wanted.major || '.') = 1)
+             AND (run.version = '' OR wanted.major IS NULL
+               OR (instr(wanted.major, '.') = 0 AND instr(run.version || '.', wanted.major || '.') = 1))
+             AND (run.version = '' OR wanted.version IS NULL OR wanted.version = run.version)
              AND (wanted.definition IS NULL OR wanted.definition = lower(hex(run.definition)))
          ))"
     };
@@ -118,16 +122,16 @@ fn due(conn: &Connection, claim: &Claim) -> Result<Vec<Due>> {
     Ok(due)
 }
 
-/// What [`DUE`] and [`ONLY`] bind as `:loops`. No version has a major with a dot in it, though it may begin like one.
+/// What [`DUE`] and [`ONLY`] bind as `:loops`.
 fn wanted(loops: &[Runnable]) -> Result<String> {
-    let possible = |runnable: &&Runnable| runnable.major.as_ref().is_none_or(|major| !major.contains('.'));
     let hex = |digest: Digest| digest.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let object = |runnable: &Runnable| {
         json!({
-            "loop_name": runnable.loop_name, "major": runnable.major, "definition": runnable.definition.map(hex),
+            "loop_name": runnable.loop_name, "major": runnable.major, "version": runnable.version,
+            "definition": runnable.definition.map(hex),
         })
     };
-    let objects: Vec<_> = loops.iter().filter(possible).map(object).collect();
+    let objects: Vec<_> = loops.iter().map(object).collect();
     serde_json::to_string(&objects).map_err(|error| StoreError::Unavailable(error.to_string()).into())
 }
 

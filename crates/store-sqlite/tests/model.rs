@@ -48,6 +48,7 @@ impl Dice {
         Runnable {
             loop_name: ["echo", "echo", "echo", "poem"][self.roll(4) as usize].to_owned(),
             major: self.maybe(|dice| ["1", "2", "1.0", ""][dice.roll(4) as usize].to_owned()),
+            version: self.maybe(Self::version),
             definition: self.maybe(|dice| Digest::sha256(&[&[dice.roll(2) as u8]])),
         }
     }

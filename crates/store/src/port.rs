@@ -35,8 +35,11 @@ pub struct Claim {
 pub struct Runnable {
     /// The Loop's name.
     pub loop_name: String,
-    /// Only Runs recorded under this major version: the part of [`RunRow::version`] before its first dot.
+    /// Only Runs recorded under this major version: the part of [`RunRow::version`] before its first dot. A Run
+    /// without a version has not begun, and fits every one.
     pub major: Option<String>,
+    /// Only Runs recorded under exactly this version, or that have not begun.
+    pub version: Option<String>,
     /// Only Runs with exactly this definition.
     pub definition: Option<Digest>,
 }
@@ -45,14 +48,18 @@ impl Runnable {
     /// Every Run of this Loop.
     #[must_use]
     pub fn any(loop_name: impl Into<String>) -> Self {
-        Self { loop_name: loop_name.into(), major: None, definition: None }
+        Self { loop_name: loop_name.into(), major: None, version: None, definition: None }
     }
 
     /// Whether the Run is one of them.
     #[must_use]
     pub fn fits(&self, row: &RunRow) -> bool {
+        let major = row.version.split('.').next();
+        let version = |version: &String| *version == row.version;
         self.loop_name == row.loop_name
-            && self.major.as_ref().is_none_or(|major| row.version.split('.').next() == Some(major.as_str()))
+            && (row.version.is_empty()
+                || (self.major.as_ref().is_none_or(|wanted| major == Some(wanted.as_str()))
+                    && self.version.as_ref().is_none_or(version)))
             && self.definition.is_none_or(|definition| definition == row.definition)
     }
 }

@@ -258,6 +258,12 @@ impl InboxBody {
             Self::Answer { question: _, end: _, actor, value } => actor.len() + value.len(),
             Self::Cancel { actor, reason } => actor.len() + reason.len(),
             Self::Reopen { actor, raise: _ } => actor.len(),
+            Self::Late { call: _, epoch: _, output } => output.len(),
+            Self::News(news) => match &news.outcome {
+                loopd_kernel::Outcome::Completed { output } => output.len(),
+                _ => 0,
+            },
+            Self::Birth { parent: _, tenant, input, limits: _ } => tenant.len() + input.len(),
         };
         ITEM_OVERHEAD + texts
     }
