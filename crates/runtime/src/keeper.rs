@@ -99,20 +99,59 @@ async fn try_lost(runtime: &Runtime) {
     }
 }
 
+/// Loops that are claimed together, and how many of their Runs may be here.
+struct Share {
+    loops: Vec<String>,
+    most: Option<usize>,
+}
+
+/// A Loop that has a limit is claimed by itself, so that no more of its Runs are taken than fit.
+fn shares(runtime: &Runtime) -> Vec<Share> {
+    let programs = &runtime.inner.programs;
+    let names = programs.names();
+    if names.is_empty() {
+        return vec![Share { loops: names, most: None }];
+    }
+    let limited = |name: &String| programs.max_active(name);
+    let (some, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| limited(name).is_some());
+    let mut shares: Vec<_> = some.into_iter().map(|name| Share { most: limited(&name), loops: vec![name] }).collect();
+    // Without any name the claim would mean every Loop.
+    if !others.is_empty() {
+        shares.push(Share { loops: others, most: None });
+    }
+    shares
+}
+
+/// How many more Runs of the share fit here.
+fn room(runtime: &Runtime, share: &Share) -> usize {
+    runtime.with_active(|active| {
+        let room = runtime.inner.performer.config.concurrency.saturating_sub(active.len());
+        let of_share = || active.values().filter(|one| share.loops.contains(&one.loop_name)).count();
+        share.most.map_or(room, |most| room.min(most.saturating_sub(of_share())))
+    })
+}
+
 /// Claims and drives due Runs. True: there were some that can be driven.
 async fn claim_due(runtime: &Runtime) -> bool {
+    let mut took = false;
+    if runtime.inner.performer.config.claims {
+        for share in shares(runtime) {
+            took |= claim_share(runtime, &share).await;
+        }
+    }
+    took
+}
+
+async fn claim_share(runtime: &Runtime, share: &Share) -> bool {
     let inner = &runtime.inner;
     let mut took = false;
-    if !inner.performer.config.claims {
-        return took;
-    }
     loop {
-        let room = inner.performer.config.concurrency.saturating_sub(runtime.with_active(|active| active.len()));
+        let room = room(runtime, share);
         if room == 0 || inner.drain.is_cancelled() || !inner.holds_lease().await {
             return took;
         }
         let limit = room.min(CLAIM);
-        let loops = inner.programs.names();
+        let loops = share.loops.clone();
         let _turn = inner.claiming.lock().await;
         let claim = Claim { worker: inner.worker, now: inner.performer.clock.now(), loops, limit, only: None };
         let claimed = match inner.store.claim(claim).await {

@@ -5,14 +5,18 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+mod deadline;
 pub mod driver;
 mod handle;
 mod keeper;
+mod limits;
 pub mod ports;
 pub mod program;
 pub mod runtime;
+mod seats;
 pub mod system;
 mod tool_fn;
+mod turns;
 
 pub use config::Config;
 pub use driver::{CommitError, DriveError, LoadError, load};

@@ -186,6 +186,19 @@ pub trait Model: Send + Sync + 'static {
     /// Price, timeout and attempts.
     fn terms(&self) -> ModelTerms;
 
+    /// What shares its limits with others: models of one worker with the same key wait together when one of them is
+    /// rate limited, and share their [`Model::max_in_flight`]. An account at a provider is a good key. Without one
+    /// this object shares with nobody but its own Calls.
+    fn limits_key(&self) -> Option<&str> {
+        None
+    }
+
+    /// How many Calls are sent at once by one worker; more wait, first come first served. Models that share a
+    /// [`Model::limits_key`] should say the same number. `None`: any number.
+    fn max_in_flight(&self) -> Option<usize> {
+        None
+    }
+
     /// Sends one request.
     ///
     /// # Errors
@@ -245,10 +258,15 @@ pub trait Tool: Send + Sync + 'static {
     async fn call(&self, args: &str, context: &CallContext) -> Result<String, ToolError>;
 }
 
-/// The clock. It must count through suspend.
+/// The clocks. Both must count while the machine is suspended, as far as the machine has such clocks.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// Now, by the wall clock: what other machines agree on, and what somebody may set.
     fn now(&self) -> TimeMs;
+
+    /// Milliseconds since some fixed moment. It never runs backwards and nobody can set it.
+    ///
+    /// There is no default: a clock that is derived from [`Clock::now`] would be set with it.
+    fn steady_ms(&self) -> u64;
 }
 
 /// Randomness: salts and identities.

@@ -15,6 +15,7 @@ pub struct Program {
     models: BTreeMap<String, Arc<dyn Model>>,
     tools: BTreeMap<String, Arc<dyn Tool>>,
     origin: Option<String>,
+    max_active: Option<usize>,
 }
 
 impl fmt::Debug for Program {
@@ -31,7 +32,7 @@ impl Program {
     /// A Program without models and tools.
     #[must_use]
     pub fn new(definition: Arc<dyn ErasedLoop>) -> Self {
-        Self { definition, models: BTreeMap::new(), tools: BTreeMap::new(), origin: None }
+        Self { definition, models: BTreeMap::new(), tools: BTreeMap::new(), origin: None, max_active: None }
     }
 
     /// Adds a model under a name; a later one of the same name replaces it.
@@ -46,6 +47,18 @@ impl Program {
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.insert(tool.offer().name.clone(), tool);
         self
+    }
+
+    /// One worker drives at most `runs` Runs of this Loop at once, and at least one. A Run that is started beyond
+    /// that is durable and waits for its turn; due ones stay in the store, where another worker may claim them.
+    #[must_use]
+    pub fn max_active(mut self, runs: usize) -> Self {
+        self.max_active = Some(runs.max(1));
+        self
+    }
+
+    pub(crate) const fn most_active(&self) -> Option<usize> {
+        self.max_active
     }
 
     /// Notes where the definition was found: the path of a manifest.
@@ -113,6 +126,13 @@ pub trait Programs: Send + Sync + 'static {
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// The [`Program::max_active`] of the Loop of this name, so that no more of its Runs are claimed than fit.
+    /// `None` when there is none, or it is known only once a Run is found: then claimed Runs wait for their turn.
+    fn max_active(&self, loop_name: &str) -> Option<usize> {
+        let _ = loop_name;
+        None
+    }
 }
 
 /// Programs that are known when the process starts, by the Loop's name.
@@ -134,5 +154,9 @@ impl Programs for FixedPrograms {
 
     fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
+    }
+
+    fn max_active(&self, loop_name: &str) -> Option<usize> {
+        self.0.get(loop_name)?.max_active
     }
 }

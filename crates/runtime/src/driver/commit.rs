@@ -1,12 +1,12 @@
 //! Committing one step, and finding out what became of a commit that nobody is sure about.
 
 use super::load;
+use super::patience::{Patience, Waiting};
 use loopd_kernel::machine::Step;
 use loopd_kernel::projection::Status;
 use loopd_kernel::question::OpenQuestion;
 use loopd_kernel::{Entry, Epoch, Projection, RunId, Seq};
 use loopd_store::{Batch, Expect, Expectation, QuestionRow, RunRow, RunStatus, Store, StoreError, WorkerId, Write};
-use std::time::Duration;
 
 /// Why a step was not committed. The machine that made it is ahead of the store and is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,8 +28,6 @@ pub struct Holder {
     pub worker: WorkerId,
     /// False: this commit is the holder's last one and releases the Run.
     pub keeps: bool,
-    /// How often to try again.
-    pub retries: u32,
 }
 
 /// The status that lists show.
@@ -124,7 +122,7 @@ pub fn batch(
 /// Commits `batch`, which appends `entries` to `run` after `before`.
 ///
 /// # Errors
-/// [`CommitError`]. After an ambiguous commit the Entries are read back and compared byte by byte: equal
+/// [`CommitError`]; the store's own failure once the patience has run out. After an ambiguous commit the Entries are read back and compared byte by byte: equal
 /// is committed, absent is tried again, anything else is fenced. Nothing is guessed.
 pub async fn commit(
     store: &dyn Store,
@@ -132,11 +130,11 @@ pub async fn commit(
     run: RunId,
     before: Seq,
     entries: &[Entry],
-    retries: u32,
+    patience: &Patience,
 ) -> Result<(), CommitError> {
     let mut unsure = false;
-    let mut pause = Duration::from_millis(5);
-    for attempt in 0.. {
+    let mut waiting = patience.begin();
+    loop {
         let error = match store.commit(batch.clone()).await {
             Ok(_) => return Ok(()),
             Err(error) => error,
@@ -145,12 +143,16 @@ pub async fn commit(
             StoreError::Fenced(_) => return Err(CommitError::Fenced),
             // A retry after an unsure commit meets its own Entries; without one, they are somebody else's.
             StoreError::Conflict(Expectation::Head { .. } | Expectation::Run(_)) if unsure => {
-                return if read_back(store, run, before, entries).await? { Ok(()) } else { Err(CommitError::Fenced) };
+                return if read_back(store, run, before, entries, &mut waiting).await? {
+                    Ok(())
+                } else {
+                    Err(CommitError::Fenced)
+                };
             }
             StoreError::Conflict(Expectation::Head { .. }) => return Err(CommitError::Fenced),
             StoreError::Ambiguous(_) => {
                 unsure = true;
-                if !entries.is_empty() && read_back(store, run, before, entries).await? {
+                if !entries.is_empty() && read_back(store, run, before, entries, &mut waiting).await? {
                     return Ok(());
                 }
             }
@@ -164,25 +166,24 @@ pub async fn commit(
             | StoreError::ClientOnly
             | StoreError::TooNew { .. } => return Err(CommitError::Store(error)),
         }
-        if attempt >= retries {
+        if !waiting.pause().await {
             return Err(CommitError::Store(error));
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(1));
     }
-    Err(CommitError::Fenced)
 }
 
 /// True: the store holds exactly these Entries. False: it holds none after `before`.
-async fn read_back(store: &dyn Store, run: RunId, before: Seq, entries: &[Entry]) -> Result<bool, CommitError> {
-    let mut tries = 0;
+async fn read_back(
+    store: &dyn Store,
+    run: RunId,
+    before: Seq,
+    entries: &[Entry],
+    waiting: &mut Waiting<'_>,
+) -> Result<bool, CommitError> {
     let found = loop {
         match store.entries(run, before, entries.len() + 1).await {
             Ok(found) => break found,
-            Err(StoreError::Unavailable(_)) if tries < 10 => {
-                tries += 1;
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            Err(StoreError::Unavailable(_)) if waiting.pause().await => {}
             Err(error) => return Err(CommitError::Store(error)),
         }
     };

@@ -56,7 +56,7 @@ impl Activation {
         let call = permit.call();
         let work = self.work(call).await?;
         let cancel = CancellationToken::new();
-        let performing = self.performer.clone().perform(permit, work, cancel.clone());
+        let performing = self.performer.clone().perform(permit, self.run(), self.window, work, cancel.clone());
         let handle = self.inflight.spawn(async move { (call, performing.await) });
         self.handles.insert(call, (handle, cancel));
         Ok(())

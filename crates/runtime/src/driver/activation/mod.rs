@@ -4,11 +4,14 @@ mod calls;
 mod listen;
 
 use super::commit::{self, CommitError, Holder};
+use super::lease::Lease;
 use super::load::{self, LoadError, Loaded};
 use super::perform::Performer;
 use super::transcript::Cache;
 use crate::config::Config;
+use crate::deadline::Window;
 use crate::program::Program;
+use crate::turns::Probation;
 use loopd_kernel::machine::{Env, Input, MachineError, Pace, Step};
 use loopd_kernel::model::ModelConstants;
 use loopd_kernel::projection::Status;
@@ -17,7 +20,6 @@ use loopd_store::{Store, StoreError, Write};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -72,8 +74,8 @@ pub struct Signals {
     pub inbox: Arc<Notify>,
     /// The worker is about to stop.
     pub drain: CancellationToken,
-    /// When the worker's lease ends, in milliseconds.
-    pub lease_until: Arc<AtomicI64>,
+    /// The worker's lease.
+    pub lease: Arc<Lease>,
 }
 
 /// What woke the activation.
@@ -107,6 +109,10 @@ pub struct Activation {
     entries_since_snapshot: u64,
     bytes_since_snapshot: usize,
     grace: Grace,
+    /// The dispatch window of the step that was applied last.
+    window: Window,
+    /// It is suspected of killing its process, and others wait until it gets on.
+    probation: Option<Probation>,
 }
 
 /// How long Calls in flight may still settle.
@@ -154,7 +160,14 @@ impl Activation {
             entries_since_snapshot: loaded.since_snapshot,
             bytes_since_snapshot: 0,
             grace: Grace::Unlimited,
+            window: Window::default(),
+            probation: None,
         }
+    }
+
+    /// It is driven alone among its kind until it gets on.
+    pub(crate) fn on_probation(self, probation: Option<Probation>) -> Self {
+        Self { probation, ..self }
     }
 
     fn run(&self) -> RunId {
@@ -228,12 +241,15 @@ impl Activation {
     }
 
     /// Releases the Run unless its last commit did.
-    async fn leave(self) -> Result<Projection, DriveError> {
+    ///
+    /// # Errors
+    /// [`DriveError`]; it is released by the lapse of the worker's lease.
+    pub(crate) async fn leave(self) -> Result<Projection, DriveError> {
         let projection = self.machine.projection().clone();
         if !self.released {
             let (head, holder) = (projection.head.seq, Holder { keeps: false, ..self.holder });
             let batch = commit::batch(&projection, &Step::default(), head, &projection.questions, &holder, false);
-            commit::commit(&*self.store, batch, projection.run, head, &[], holder.retries).await?;
+            commit::commit(&*self.store, batch, projection.run, head, &[], &self.performer.patience).await?;
         }
         Ok(projection)
     }
@@ -300,8 +316,7 @@ impl Activation {
     /// How long an intent of this commit may still be sent: never as long as somebody else could hold the Run.
     fn dispatch_window_ms(&self) -> u64 {
         let window = u64::try_from(self.config.dispatch_window.as_millis()).unwrap_or(u64::MAX);
-        let lease = self.signals.lease_until.load(Ordering::Relaxed);
-        let left = TimeMs(lease).since(self.performer.clock.now());
+        let left = self.signals.lease.left_ms(&*self.performer.clock);
         window.min(left.saturating_sub(u64::try_from(self.config.skew.as_millis()).unwrap_or(u64::MAX)))
     }
 
@@ -309,6 +324,7 @@ impl Activation {
         let entropy = self.performer.entropy.clone();
         let mut salt = || entropy.salt();
         let window = self.dispatch_window_ms();
+        self.window = Window::open(&*self.performer.clock, window);
         // Without a lease nothing may be sent, so nothing is intended; the next beat renews it and says so.
         let stops = self.signals.drain.is_cancelled() || window == 0;
         let mut env = Env {
@@ -352,8 +368,9 @@ impl Activation {
         if let Some(id) = item {
             batch.writes.push(Write::TakeInbox { run, id });
         }
-        commit::commit(&*self.store, batch, run, before, &step.entries, self.holder.retries).await?;
+        commit::commit(&*self.store, batch, run, before, &step.entries, &self.performer.patience).await?;
         self.released = !keeps;
+        self.probation.take_if(|_| self.machine.projection().recoveries == 0);
         if with_snapshot {
             (self.entries_since_snapshot, self.bytes_since_snapshot) = (0, 0);
         }
