@@ -229,6 +229,8 @@ impl Agent {
             | Event::CallDenied { .. }
             | Event::CallUnknown { .. }
             | Event::Answered { .. }
+            | Event::ChildEnded { .. }
+            | Event::ChildParked { .. }
             | Event::TimerFired { .. } => Decision::none(),
         }
     }

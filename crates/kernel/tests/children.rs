@@ -136,7 +136,7 @@ fn a_parent_that_ends_first_cancels_or_abandons_its_children() {
 fn born(step: steps::Step, input: &str, depth: u32) -> Bench {
     let mut bench = Bench::new(step, None);
     let parent = Parent { run: RunId([9; 16]), call: CallId(5), depth };
-    bench.apply(Input::Born(admission(input, Limits::default()), parent));
+    bench.apply(Input::Born { admission: admission(input, Limits::default()), parent, refused: None });
     bench
 }
 

@@ -2,9 +2,11 @@
 //! say when to look.
 
 use crate::runtime::Runtime;
+use loopd_kernel::RunId;
 use loopd_store::{Claim, Hint, Runnable, StoreError};
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// Runs that one claim takes.
@@ -47,7 +49,7 @@ pub async fn beat(runtime: Runtime) {
 }
 
 /// Claims and drives what is due until the worker drains.
-pub async fn keep(runtime: Runtime) {
+pub async fn keep(runtime: Runtime, mut children: mpsc::UnboundedReceiver<RunId>) {
     let inner = runtime.inner.clone();
     let mut hints = inner.store.hints();
     let mut look = true;
@@ -68,6 +70,10 @@ pub async fn keep(runtime: Runtime) {
                 }
                 Err(RecvError::Closed) => return,
             },
+            Some(child) = children.recv() => {
+                let runtime = runtime.clone();
+                inner.tasks.spawn(async move { runtime.raise(child).await });
+            }
             () = sleep_until(wake) => look = true,
             () = inner.changed.notified() => look = true,
             () = inner.drain.cancelled() => {}
@@ -76,7 +82,7 @@ pub async fn keep(runtime: Runtime) {
 }
 
 /// Tells activations to read their inbox. True: at least one was told.
-fn notify(runtime: &Runtime, which: impl Fn(loopd_kernel::RunId) -> bool) -> bool {
+pub fn notify(runtime: &Runtime, which: impl Fn(RunId) -> bool) -> bool {
     runtime.with_active(|active| {
         let mut told = false;
         for (_, one) in active.iter().filter(|(run, _)| which(**run)) {
@@ -99,20 +105,67 @@ async fn try_lost(runtime: &Runtime) {
     }
 }
 
+/// Loops that are claimed together, and how many of their Runs may be here.
+struct Share {
+    loops: Vec<Runnable>,
+    most: Option<usize>,
+}
+
+/// A Loop that has a limit is claimed by itself, so that no more of its Runs are taken than fit.
+fn shares(runtime: &Runtime) -> Vec<Share> {
+    let programs = &runtime.inner.programs;
+    let all = programs.runnable();
+    if all.is_empty() {
+        return vec![Share { loops: all, most: None }];
+    }
+    let most = |one: &Runnable| programs.max_active(&one.loop_name);
+    let (limited, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| most(one).is_some());
+    let mut shares: Vec<Share> = Vec::new();
+    for one in limited {
+        match shares.iter_mut().find(|share| share.loops.iter().any(|other| other.loop_name == one.loop_name)) {
+            // Several versions of one Loop share its limit.
+            Some(share) => share.loops.push(one),
+            None => shares.push(Share { most: most(&one), loops: vec![one] }),
+        }
+    }
+    // Without any name the claim would mean every Loop.
+    if !others.is_empty() {
+        shares.push(Share { loops: others, most: None });
+    }
+    shares
+}
+
+/// How many more Runs of the share fit here.
+fn room(runtime: &Runtime, share: &Share) -> usize {
+    runtime.with_active(|active| {
+        let room = runtime.inner.performer.config.concurrency.saturating_sub(active.len());
+        let of_share =
+            || active.values().filter(|one| share.loops.iter().any(|of| of.loop_name == one.loop_name)).count();
+        share.most.map_or(room, |most| room.min(most.saturating_sub(of_share())))
+    })
+}
+
 /// Claims and drives due Runs. True: there were some that can be driven.
 async fn claim_due(runtime: &Runtime) -> bool {
+    let mut took = false;
+    if runtime.inner.performer.config.claims {
+        for share in shares(runtime) {
+            took |= claim_share(runtime, &share).await;
+        }
+    }
+    took
+}
+
+async fn claim_share(runtime: &Runtime, share: &Share) -> bool {
     let inner = &runtime.inner;
     let mut took = false;
-    if !inner.performer.config.claims {
-        return took;
-    }
     loop {
-        let room = inner.performer.config.concurrency.saturating_sub(runtime.with_active(|active| active.len()));
+        let room = room(runtime, share);
         if room == 0 || inner.drain.is_cancelled() || !inner.holds_lease().await {
             return took;
         }
         let limit = room.min(CLAIM);
-        let loops = inner.programs.names().into_iter().map(Runnable::any).collect();
+        let loops = share.loops.clone();
         let _turn = inner.claiming.lock().await;
         let claim = Claim { worker: inner.worker, now: inner.performer.clock.now(), loops, limit, only: None };
         let claimed = match inner.store.claim(claim).await {

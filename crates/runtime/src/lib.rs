@@ -4,21 +4,29 @@
 //! take an input, apply it to the machine, commit one Batch, and only then perform what it permits.
 #![forbid(unsafe_code)]
 
+mod adopt;
 pub mod config;
+mod deadline;
 pub mod driver;
+mod family;
 mod handle;
 mod keeper;
+mod limits;
 pub mod ports;
 pub mod program;
 pub mod runtime;
+mod seats;
 pub mod system;
 mod tool_fn;
+mod turns;
 
 pub use config::Config;
 pub use driver::{CommitError, DriveError, LoadError, load};
 pub use handle::{Driven, RunEnd, StartError, Started, tell};
-pub use ports::{CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, Tool, ToolError};
+pub use ports::{
+    CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, ProbeAnswer, Tool, ToolError,
+};
 pub use program::{CannotRun, FixedPrograms, Program, Programs};
 pub use runtime::Runtime;
 pub use system::{SystemClock, SystemEntropy};
-pub use tool_fn::{ToolFn, keyed_tool_fn, tool_fn};
+pub use tool_fn::{ProbedFn, ToolFn, keyed_tool_fn, probed_tool_fn, tool_fn};

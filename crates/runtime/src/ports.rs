@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use loopd_kernel::failure::{Disposition, Failure};
+pub use loopd_kernel::machine::ProbeAnswer;
 use loopd_kernel::machine::{ModelTerms, ToolTerms};
 use loopd_kernel::model::{Message, ModelConstants, ModelReply, ToolOffer};
 use loopd_kernel::{CallId, EffectKey, RunId, TimeMs, Usage};
@@ -186,6 +187,19 @@ pub trait Model: Send + Sync + 'static {
     /// Price, timeout and attempts.
     fn terms(&self) -> ModelTerms;
 
+    /// What shares its limits with others: models of one worker with the same key wait together when one of them is
+    /// rate limited, and share their [`Model::max_in_flight`]. An account at a provider is a good key. Without one
+    /// this object shares with nobody but its own Calls.
+    fn limits_key(&self) -> Option<&str> {
+        None
+    }
+
+    /// How many Calls are sent at once by one worker; more wait, first come first served. Models that share a
+    /// [`Model::limits_key`] should say the same number. `None`: any number.
+    fn max_in_flight(&self) -> Option<usize> {
+        None
+    }
+
     /// Sends one request.
     ///
     /// # Errors
@@ -238,6 +252,19 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// How late an attempt that was given up may still land, for a tool of class `probed`: network, queues and the
+    /// target's own delays together. Without it "not landed" is never believed, and a person is asked.
+    fn landing_bound(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Asks the target whether the Call with this effect key has happened, for a tool of class `probed`. It must change
+    /// nothing, and it may be asked several times.
+    async fn probe(&self, args: &str, context: &CallContext) -> ProbeAnswer {
+        let (_, _) = (args, context);
+        ProbeAnswer::Unclear("this tool cannot ask its target".into())
+    }
+
     /// Calls it with JSON text. The output is text, by convention JSON.
     ///
     /// # Errors
@@ -245,10 +272,15 @@ pub trait Tool: Send + Sync + 'static {
     async fn call(&self, args: &str, context: &CallContext) -> Result<String, ToolError>;
 }
 
-/// The clock. It must count through suspend.
+/// The clocks. Both must count while the machine is suspended, as far as the machine has such clocks.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// Now, by the wall clock: what other machines agree on, and what somebody may set.
     fn now(&self) -> TimeMs;
+
+    /// Milliseconds since some fixed moment. It never runs backwards and nobody can set it.
+    ///
+    /// There is no default: a clock that is derived from [`Clock::now`] would be set with it.
+    fn steady_ms(&self) -> u64;
 }
 
 /// Randomness: salts and identities.

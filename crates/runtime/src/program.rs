@@ -2,8 +2,9 @@
 
 use crate::ports::{Model, Tool};
 use loopd_kernel::machine::{Catalog, ModelTerms, ToolTerms};
-use loopd_kernel::{Digest, ErasedLoop};
-use loopd_store::RunRow;
+use loopd_kernel::upgrade::major;
+use loopd_kernel::{Digest, ErasedLoop, Upgrade};
+use loopd_store::{RunRow, Runnable};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub struct Program {
     models: BTreeMap<String, Arc<dyn Model>>,
     tools: BTreeMap<String, Arc<dyn Tool>>,
     origin: Option<String>,
+    max_active: Option<usize>,
 }
 
 impl fmt::Debug for Program {
@@ -31,7 +33,7 @@ impl Program {
     /// A Program without models and tools.
     #[must_use]
     pub fn new(definition: Arc<dyn ErasedLoop>) -> Self {
-        Self { definition, models: BTreeMap::new(), tools: BTreeMap::new(), origin: None }
+        Self { definition, models: BTreeMap::new(), tools: BTreeMap::new(), origin: None, max_active: None }
     }
 
     /// Adds a model under a name; a later one of the same name replaces it.
@@ -46,6 +48,18 @@ impl Program {
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.insert(tool.offer().name.clone(), tool);
         self
+    }
+
+    /// One worker drives at most `runs` Runs of this Loop at once, and at least one. A Run that is started beyond
+    /// that is durable and waits for its turn; due ones stay in the store, where another worker may claim them.
+    #[must_use]
+    pub fn max_active(mut self, runs: usize) -> Self {
+        self.max_active = Some(runs.max(1));
+        self
+    }
+
+    pub(crate) const fn most_active(&self) -> Option<usize> {
+        self.max_active
     }
 
     /// Notes where the definition was found: the path of a manifest.
@@ -71,6 +85,18 @@ impl Program {
         Digest::sha256(&[self.definition.definition()])
     }
 
+    /// The Runs that it can drive, as far as their rows tell.
+    #[must_use]
+    pub fn runnable(&self) -> Runnable {
+        let (name, version) = (self.definition.name(), self.definition.version());
+        match self.definition.upgrade() {
+            Upgrade::Adopt => Runnable { major: Some(major(version).into()), ..Runnable::any(name) },
+            Upgrade::Pin => {
+                Runnable { version: Some(version.into()), definition: Some(self.digest()), ..Runnable::any(name) }
+            }
+        }
+    }
+
     pub(crate) fn find_model(&self, name: &str) -> Option<&Arc<dyn Model>> {
         self.models.get(name)
     }
@@ -88,6 +114,11 @@ impl Catalog for Program {
     fn dedup_for_ms(&self, tool: &str) -> Option<u64> {
         let known = self.find_tool(tool)?.dedup_for()?;
         Some(u64::try_from(known.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn landing_bound_ms(&self, tool: &str) -> Option<u64> {
+        let bound = self.find_tool(tool)?.landing_bound()?;
+        Some(u64::try_from(bound.as_millis()).unwrap_or(u64::MAX))
     }
 
     fn model(&self, name: &str) -> Option<ModelTerms> {
@@ -109,30 +140,55 @@ pub trait Programs: Send + Sync + 'static {
     /// [`CannotRun`], with what is missing.
     fn find(&self, row: &RunRow, definition: &[u8]) -> Result<Arc<Program>, CannotRun>;
 
-    /// The names of the Loops that it finds; empty when it cannot tell beforehand.
-    fn names(&self) -> Vec<String> {
+    /// Which Runs it finds a Program for, so that no others are claimed; empty when it cannot tell beforehand.
+    fn runnable(&self) -> Vec<Runnable> {
         Vec::new()
+    }
+
+    /// The [`Program::max_active`] of the Loop of this name, so that no more of its Runs are claimed than fit.
+    /// `None` when there is none, or it is known only once a Run is found: then claimed Runs wait for their turn.
+    fn max_active(&self, loop_name: &str) -> Option<usize> {
+        let _ = loop_name;
+        None
     }
 }
 
-/// Programs that are known when the process starts, by the Loop's name.
+/// Programs that are known when the process starts. Several versions of one Loop may be among them.
 #[derive(Debug, Default)]
-pub struct FixedPrograms(BTreeMap<String, Arc<Program>>);
+pub struct FixedPrograms(BTreeMap<String, Vec<Arc<Program>>>);
 
 impl FixedPrograms {
-    /// These Programs.
+    /// These Programs. Of two that fit a Run alike the earlier one drives it.
     #[must_use]
     pub fn new(programs: impl IntoIterator<Item = Arc<Program>>) -> Self {
-        Self(programs.into_iter().map(|program| (program.definition.name().to_owned(), program)).collect())
+        let mut by_name: BTreeMap<String, Vec<Arc<Program>>> = BTreeMap::new();
+        for program in programs {
+            by_name.entry(program.definition.name().to_owned()).or_default().push(program);
+        }
+        Self(by_name)
     }
 }
 
 impl Programs for FixedPrograms {
+    /// The Program that decided so far, then one of the same major version, then any of this name, which says why
+    /// not.
     fn find(&self, row: &RunRow, _definition: &[u8]) -> Result<Arc<Program>, CannotRun> {
-        self.0.get(&row.loop_name).cloned().ok_or_else(|| CannotRun(format!("no loop named `{}` here", row.loop_name)))
+        let none = || CannotRun(format!("no loop named `{}` here", row.loop_name));
+        let programs = self.0.get(&row.loop_name).ok_or_else(none)?;
+        let same =
+            |program: &&Arc<Program>| program.definition.version() == row.version && program.digest() == row.definition;
+        let adopts = |program: &&Arc<Program>| {
+            program.definition.upgrade() == Upgrade::Adopt && major(program.definition.version()) == major(&row.version)
+        };
+        let best = programs.iter().find(same).or_else(|| programs.iter().find(adopts)).or_else(|| programs.first());
+        best.cloned().ok_or_else(none)
     }
 
-    fn names(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+    fn runnable(&self) -> Vec<Runnable> {
+        self.0.values().flatten().map(|program| program.runnable()).collect()
+    }
+
+    fn max_active(&self, loop_name: &str) -> Option<usize> {
+        self.0.get(loop_name)?.iter().filter_map(|program| program.max_active).min()
     }
 }

@@ -1,21 +1,25 @@
 //! The runtime of one process: starts, claims, wakes and drains Runs.
 
 use crate::config::Config;
-use crate::driver::{self, Activation, CommitError, DriveError, Holder, Loaded, Performer, Signals};
+use crate::driver::{
+    self, Activation, CommitError, DriveError, Holder, Lease, Loaded, Patience, PatientStore, Performer, Signals,
+};
+use crate::family::Family;
 use crate::handle::{Driven, RunEnd, StartError, Started, tell};
 use crate::ports::{Clock, Delta, Entropy};
-use crate::program::{CannotRun, Program, Programs};
+use crate::program::{Program, Programs};
 use crate::system::{SystemClock, SystemEntropy};
+use crate::turns::{Turns, Wants};
 use loopd_kernel::machine::{Admission, Env, Input, Pace, Step};
 use loopd_kernel::record::Record;
-use loopd_kernel::{Digest, Epoch, Machine, Outcome, Projection, RunId, TimeMs};
+use loopd_kernel::{Epoch, Machine, Outcome, Projection, RunId, TimeMs};
 use loopd_store::{
-    Batch, Claim, Claimed, Expect, Expectation, InboxBody, RunRow, RunStatus, Store, StoreError, WorkerId, Write,
+    Claim, Expect, Expectation, InboxBody, RunStatus, Store, StoreError, WorkerId, Write,
 };
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,7 +32,10 @@ pub(crate) struct Inner {
     pub worker: WorkerId,
     pub active: Mutex<HashMap<RunId, Active>>,
     pub drain: CancellationToken,
-    pub lease_until: Arc<AtomicI64>,
+    pub lease: Arc<Lease>,
+    pub turns: Turns,
+    /// Only where nothing is claimed: there children would wait for ever.
+    pub family: Option<Arc<Family>>,
     /// Held while a Run is looked up, claimed and noted as active, so that two of us never claim one Run.
     pub claiming: tokio::sync::Mutex<()>,
     /// Runs that were given up and are tried again at this moment.
@@ -38,8 +45,13 @@ pub(crate) struct Inner {
     pub changed: Notify,
 }
 
-/// One driven Run.
+/// How long somebody who starts a Run waits for a store that is out of reach: nothing is under way yet, and whoever
+/// asked can ask again.
+const START_PATIENCE: Duration = Duration::from_secs(3);
+
+/// One driven Run, or one that waits for its turn.
 pub(crate) struct Active {
+    pub loop_name: String,
     pub inbox: Arc<Notify>,
     pub end: watch::Receiver<Option<RunEnd>>,
 }
@@ -101,16 +113,27 @@ impl Builder {
     pub async fn start(self) -> Result<Runtime, StoreError> {
         let salt = self.entropy.salt();
         let worker = WorkerId(salt.iter().take(7).fold(0, |id, byte| id << 8 | u64::from(*byte)));
-        let performer =
-            Performer { clock: self.clock, entropy: self.entropy, config: self.config, deltas: self.deltas };
+        let (config, drain) = (self.config, CancellationToken::new());
+        let patience = Patience { limit: config.commit_patience, drain: drain.clone(), grace: config.grace };
+        let performer = Performer {
+            clock: self.clock,
+            entropy: self.entropy,
+            config,
+            limits: Arc::default(),
+            patience,
+            deltas: self.deltas,
+        };
+        let (family, children) = Family::new();
         let inner = Arc::new(Inner {
             store: self.store,
             programs: self.programs,
             performer,
             worker,
             active: Mutex::default(),
-            drain: CancellationToken::new(),
-            lease_until: Arc::default(),
+            drain,
+            lease: Arc::default(),
+            turns: Turns::default(),
+            family: (!config.claims).then(|| Arc::new(family)),
             claiming: tokio::sync::Mutex::default(),
             lost: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -119,7 +142,7 @@ impl Builder {
         inner.heartbeat().await?;
         let runtime = Runtime { inner };
         runtime.inner.tasks.spawn(crate::keeper::beat(runtime.clone()));
-        runtime.inner.tasks.spawn(crate::keeper::keep(runtime.clone()));
+        runtime.inner.tasks.spawn(crate::keeper::keep(runtime.clone(), children));
         Ok(runtime)
     }
 }
@@ -171,8 +194,8 @@ impl Runtime {
         if !definition.is_empty() {
             batch.writes.push(Write::PutBlob { digest: program.digest(), bytes: definition.into() });
         }
-        let retries = holder.retries;
-        let created = driver::commit(&*inner.store, batch, run, loopd_kernel::Seq(0), &step.entries, retries).await;
+        let patience = inner.performer.patience.at_most(START_PATIENCE);
+        let created = driver::commit(&*inner.store, batch, run, loopd_kernel::Seq(0), &step.entries, &patience).await;
         match created {
             Ok(()) => {}
             Err(CommitError::Store(StoreError::Conflict(Expectation::Admission(first)))) => {
@@ -181,7 +204,7 @@ impl Runtime {
             Err(error) => return Err(error.into()),
         }
         let loaded = Loaded { since_snapshot: projection.head.seq.0, projection };
-        Ok(Started::New(self.activate(program.clone(), loaded, holder, Input::Continue)))
+        Ok(Started::New(self.activate(program.clone(), loaded, holder, vec![Input::Continue])))
     }
 
     fn admit(
@@ -198,6 +221,7 @@ impl Runtime {
             now,
             epoch: Epoch(1),
             dispatch_window_ms: 0,
+            skew_ms: 0,
             // The first commit only admits the Run: its Calls belong to the activation.
             pace: Pace::Drain,
             catalog: program,
@@ -283,7 +307,7 @@ impl Runtime {
     }
 
     pub(crate) fn holder(&self, epoch: Epoch) -> Holder {
-        Holder { epoch, worker: self.inner.worker, keeps: true, retries: self.inner.performer.config.commit_retries }
+        Holder { epoch, worker: self.inner.worker, keeps: true }
     }
 
     pub(crate) fn with_active<T>(&self, f: impl FnOnce(&mut HashMap<RunId, Active>) -> T) -> T {
@@ -296,78 +320,37 @@ impl Runtime {
         self.with_active(|active| active.get(&run).map(|one| Driven { run, end: one.end.clone() }))
     }
 
-    async fn program_for(&self, row: &RunRow) -> Result<Arc<Program>, StartError> {
-        let empty = Digest::sha256(&[b""]);
-        let definition = if row.definition == empty {
-            Vec::new()
-        } else {
-            self.inner.store.blob(row.definition).await?.unwrap_or_default()
-        };
-        self.inner.programs.find(row, &definition).map_err(StartError::CannotRun)
-    }
-
-    /// Begins to drive a claimed Run. One that cannot be driven here is released again, its Journal untouched.
-    pub(crate) async fn adopt(&self, claimed: Claimed) -> Result<Driven, StartError> {
-        let Claimed { row, crashed } = claimed;
-        match self.prepare(&row).await {
-            Ok((program, loaded)) => {
-                let projection = &loaded.projection;
-                let parked = row.status == RunStatus::Parked;
-                // Open Calls without an activation are a crash, whatever the row says.
-                let recover = !projection.open.is_empty() || (crashed && !parked);
-                let first = if recover { Input::Recover } else { Input::Continue };
-                Ok(self.activate(program, loaded, self.holder(row.epoch), first))
-            }
-            Err(error) => {
-                self.release(&row).await;
-                Err(error)
-            }
-        }
-    }
-
-    async fn prepare(&self, row: &RunRow) -> Result<(Arc<Program>, Loaded), StartError> {
-        let program = self.program_for(row).await?;
-        let loaded = driver::load(&*self.inner.store, row).await.map_err(StartError::Load)?;
-        let reads = program.definition().reads(&loaded.projection.state);
-        reads.map_err(|failure| StartError::CannotRun(CannotRun(failure.to_string())))?;
-        Ok((program, loaded))
-    }
-
-    async fn release(&self, row: &RunRow) {
-        let update = Write::UpdateRun {
-            run: row.run,
-            status: row.status,
-            worker: None,
-            wake_at: row.wake_at,
-            outcome: row.outcome.clone(),
-            iteration: row.iteration,
-            tokens: row.tokens,
-            spent: row.spent,
-            updated_at: row.updated_at,
-        };
-        let expect = vec![Expect::RunAt { run: row.run, seq: row.head, epoch: row.epoch }];
-        if let Err(error) = self.inner.store.commit(Batch { expect, writes: vec![update] }).await {
-            tracing::warn!(run = %row.run, %error, "a run that cannot be driven here could not be released");
-        }
-    }
-
-    fn activate(&self, program: Arc<Program>, loaded: Loaded, holder: Holder, first: Input) -> Driven {
+    pub(crate) fn activate(&self, program: Arc<Program>, loaded: Loaded, holder: Holder, first: Vec<Input>) -> Driven {
         let run = loaded.projection.run;
         let (sender, end) = watch::channel(None);
         let inner = &self.inner;
         let signals = Signals {
             inbox: Arc::new(Notify::new()),
             drain: inner.drain.clone(),
-            lease_until: inner.lease_until.clone(),
+            lease: inner.lease.clone(),
+            family: inner.family.clone(),
+            tasks: inner.tasks.clone(),
         };
         let driven = Driven { run, end: end.clone() };
         let mine = signals.inbox.clone();
-        self.with_active(|map| map.insert(run, Active { inbox: mine.clone(), end }));
-        let (store, performer) = (inner.store.clone(), inner.performer.clone());
+        let wants = Wants::of(&program, &loaded.projection, &first);
+        let loop_name = wants.loop_name.clone();
+        self.with_active(|map| map.insert(run, Active { loop_name, inbox: mine.clone(), end }));
+        let performer = inner.performer.clone();
+        let store = Arc::new(PatientStore::new(inner.store.clone(), performer.patience.clone()));
         let activation = Activation::new(store, program, performer, holder, signals, loaded);
         let entry = ActiveEntry { runtime: self.clone(), run, mine };
         self.inner.tasks.spawn(async move {
-            let end = match activation.drive(first).await {
+            let inner = &entry.runtime.inner;
+            let driven = match inner.turns.take(&wants, &inner.performer.config, &inner.drain).await {
+                Some(turn) => {
+                    let _seat = turn.seat;
+                    activation.on_probation(turn.probation).drive(first).await
+                }
+                // It was never its turn, so it is given back as it was found.
+                None => activation.leave().await,
+            };
+            let end = match driven {
                 Ok(projection) => RunEnd::of(&projection),
                 Err(error) => {
                     tracing::warn!(%run, %error, "a run was given up");
@@ -383,7 +366,7 @@ impl Runtime {
         driven
     }
 
-    fn try_again_later(&self, run: RunId) {
+    pub(crate) fn try_again_later(&self, run: RunId) {
         let at = tokio::time::Instant::now() + self.inner.performer.config.lease / 3;
         self.inner.lost.lock().unwrap_or_else(PoisonError::into_inner).push((run, at));
     }
@@ -400,7 +383,11 @@ impl Drop for ActiveEntry {
     fn drop(&mut self) {
         // A fenced activation must not remove the note of its successor.
         self.runtime.with_active(|map| map.retain(|run, one| *run != self.run || !Arc::ptr_eq(&one.inbox, &self.mine)));
-        self.runtime.inner.changed.notify_one();
+        let inner = &self.runtime.inner;
+        if let Some(parent) = inner.family.as_ref().and_then(|family| family.leave(self.run)) {
+            crate::keeper::notify(&self.runtime, |run| run == parent);
+        }
+        inner.changed.notify_one();
     }
 }
 
@@ -408,15 +395,16 @@ impl Inner {
     /// Renews this worker's lease.
     pub(crate) async fn heartbeat(&self) -> Result<(), StoreError> {
         let lease = u64::try_from(self.performer.config.lease.as_millis()).unwrap_or(u64::MAX);
-        let until = self.performer.clock.now().after(lease);
+        let clock = &self.performer.clock;
+        let (until, steady_ms) = (clock.now().after(lease), clock.steady_ms().saturating_add(lease));
         self.store.heartbeat(self.worker, until).await?;
-        self.lease_until.store(until.0, Ordering::Relaxed);
+        self.lease.renew(until, steady_ms);
         Ok(())
     }
 
     /// True when the lease has not lapsed: a clock that jumped is noticed before anybody is claimed.
     pub(crate) async fn holds_lease(&self) -> bool {
-        let lapsed = self.performer.clock.now().0 >= self.lease_until.load(Ordering::Relaxed);
+        let lapsed = self.lease.left_ms(&*self.performer.clock) == 0;
         !lapsed || self.heartbeat().await.is_ok()
     }
 

@@ -4,7 +4,8 @@ use crate::ports::{Clock, Entropy};
 use loopd_kernel::TimeMs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The wall clock. It goes on while the machine sleeps.
+/// The wall clock, and the time since the machine started. On Linux both go on while the machine sleeps. Elsewhere
+/// the steady clock may stand still then, and a suspend is noticed by the wall clock alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -13,6 +14,21 @@ impl Clock for SystemClock {
     fn now(&self) -> TimeMs {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         TimeMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn steady_ms(&self) -> u64 {
+        // `Instant` is the clock that stands still during a suspend.
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        seconds.saturating_mul(1_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000_000)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn steady_ms(&self) -> u64 {
+        static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+        let first = FIRST.get_or_init(std::time::Instant::now);
+        u64::try_from(first.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 

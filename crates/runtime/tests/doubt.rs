@@ -34,6 +34,9 @@ impl Clock for Wall {
     fn now(&self) -> TimeMs {
         TimeMs(1_000_000).after(self.0.elapsed().as_millis() as u64)
     }
+    fn steady_ms(&self) -> u64 {
+        self.0.elapsed().as_millis() as u64
+    }
 }
 #[derive(Default)]
 struct Salts(AtomicU64);

@@ -81,6 +81,10 @@ impl Clock for Wall {
     fn now(&self) -> TimeMs {
         TimeMs(self.1.load(Ordering::SeqCst)).after(self.0.elapsed().as_millis() as u64)
     }
+    // Its jumps are suspends: every clock counts them.
+    fn steady_ms(&self) -> u64 {
+        self.now().since(TimeMs(0))
+    }
 }
 
 /// A store that counts, and that takes a turn of the scheduler for each request, like a real one.

@@ -99,7 +99,11 @@ pub struct Spec {
 
 /// Limits of a Run. One that is reached parks the Run; raising it goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping of iterations, tokens, usd and wall")]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a mapping of iterations, tokens, usd, wall and retries"
+)]
 pub struct AgentLimits {
     /// Model calls, failed attempts not counted.
     #[serde(default = "default_iterations")]
@@ -115,6 +119,9 @@ pub struct AgentLimits {
     /// Time since the start, waiting included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<Duration>,
+    /// Failed attempts that are repeated, over all calls of a Run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u64>,
 }
 
 /// Iterations of a Run whose manifest does not limit them: a model that repeats itself stops somewhere.
@@ -126,7 +133,7 @@ const fn default_iterations() -> u64 {
 
 impl Default for AgentLimits {
     fn default() -> Self {
-        Self { iterations: DEFAULT_ITERATIONS, tokens: None, usd: None, wall: None }
+        Self { iterations: DEFAULT_ITERATIONS, tokens: None, usd: None, wall: None, retries: None }
     }
 }
 
@@ -139,6 +146,7 @@ impl AgentLimits {
             tokens: self.tokens,
             micro_usd: self.usd.map(|dollars| dollars.0),
             wall_ms: self.wall.map(|wall| wall.ms),
+            retries: self.retries,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Parents and children: what a Run starts, tells and closes, and what it tells its own parent.
 
 use super::admit::Ruling;
-use super::{MachineError, Work};
+use super::{Admission, MachineError, Work};
 use crate::budget::Reservation;
 use crate::child::{
     Birth, Child, ChildNews, ClosePolicy, Letter, LetterBody, MAX_DEPTH, MAX_OPEN, Parent, Recipient, Spent,
 };
 use crate::effect::EffectClass;
+use crate::failure::Failure;
 use crate::ids::{CallId, RunId, Seq};
 use crate::outcome::{Finality, Outcome};
 use crate::projection::Call;
@@ -56,6 +57,24 @@ impl Work<'_, '_, '_> {
         let Some(child) = child else { return };
         let parent = Parent { run: self.projection.run, call, depth: self.depth() + 1 };
         self.step.births.push(Birth { child, parent, tenant: self.projection.tenant.clone() });
+    }
+
+    /// A child begins. One that cannot ends at once: it exists already, and its parent waits to hear of it.
+    pub(super) fn be_born(
+        &mut self,
+        admission: Admission,
+        parent: Parent,
+        refused: Option<Failure>,
+    ) -> Result<(), MachineError> {
+        self.step.definition_changed = true;
+        let init = refused.map_or_else(|| self.env.definition.init(&admission.input), Err);
+        match init {
+            Ok(state) => self.start(admission, Some(parent), state),
+            Err(failure) => {
+                self.start(admission, Some(parent), String::new())?;
+                self.end(Outcome::Failed { failure })
+            }
+        }
     }
 
     /// Sends what the decision at `decided` tells other Runs.

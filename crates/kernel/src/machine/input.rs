@@ -64,7 +64,14 @@ pub enum Input {
     /// The Run begins.
     Start(Admission),
     /// A child Run begins.
-    Born(Admission, Parent),
+    Born {
+        /// With this.
+        admission: Admission,
+        /// Its parent.
+        parent: Parent,
+        /// It cannot begin: the Loop panicked over its input.
+        refused: Option<Failure>,
+    },
     /// From here on the definition of [`Env`] decides: it is another one than that which decided so far.
     ChangeDefinition,
     /// A worker took the Run over from one that died.
@@ -213,7 +220,7 @@ pub(super) fn check(projection: &Projection, input: &Input, env: &Env<'_>) -> Re
         | Input::Retry { .. }
         | Input::Timer(_)
         | Input::Start(_)
-        | Input::Born(..)
+        | Input::Born { .. }
         | Input::ChangeDefinition
         | Input::Probed { .. }
         | Input::Late { .. }
@@ -250,8 +257,11 @@ impl Work<'_, '_, '_> {
     /// Records the input.
     pub(super) fn take(&mut self, input: Input) -> Result<(), MachineError> {
         match input {
-            Input::Start(admission) => self.start(admission, None),
-            Input::Born(admission, parent) => self.start(admission, Some(parent)),
+            Input::Start(admission) => {
+                let state = self.env.definition.init(&admission.input).map_err(Refused::Input)?;
+                self.start(admission, None, state)
+            }
+            Input::Born { admission, parent, refused } => self.be_born(admission, parent, refused),
             Input::ChangeDefinition => self.change_definition(),
             Input::Recover => self.recover(),
             Input::Settle { call, settling, usage, cost } => self.settle(call, settling, usage, cost),
@@ -297,14 +307,12 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    fn start(&mut self, admission: Admission, parent: Option<Parent>) -> Result<(), MachineError> {
-        let init = self.env.definition.init(&admission.input);
-        let (state, refused) = match (init, parent) {
-            (Ok(state), _) => (state, None),
-            // A child exists already, and its parent waits to hear of it.
-            (Err(failure), Some(_)) => (String::new(), Some(failure)),
-            (Err(failure), None) => return Err(Refused::Input(failure).into()),
-        };
+    pub(super) fn start(
+        &mut self,
+        admission: Admission,
+        parent: Option<Parent>,
+        state: String,
+    ) -> Result<(), MachineError> {
         let mut payload = PayloadWriter::default();
         let started = Started {
             tenant: admission.tenant,
@@ -319,8 +327,7 @@ impl Work<'_, '_, '_> {
             state_version: self.env.definition.state_version(),
             parent,
         };
-        self.push(&Record::Started(started), payload.finish())?;
-        refused.map_or(Ok(()), |failure| self.end(Outcome::Failed { failure }))
+        self.push(&Record::Started(started), payload.finish())
     }
 
     fn change_definition(&mut self) -> Result<(), MachineError> {

@@ -294,11 +294,11 @@ impl Machine {
     /// [`MachineError::Refused`] leaves the machine unchanged; after any other error it is not to be used.
     pub fn apply(&mut self, input: Input, env: &mut Env<'_>) -> Result<Step, MachineError> {
         input::check(&self.projection, &input, env)?;
-        let recovers = matches!(input, Input::Recover);
+        let takes_over = matches!(input, Input::Recover | Input::ChangeDefinition);
         let mut work = Work { projection: &mut self.projection, env, step: Step::default() };
         work.take(input)?;
-        if recovers {
-            // The recovery is durable before any transition runs: one that kills its process is counted.
+        if takes_over {
+            // It is durable before any transition runs: one that kills its process is counted.
             work.step.more = true;
         } else {
             work.run_to_rest()?;

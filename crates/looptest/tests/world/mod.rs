@@ -78,6 +78,10 @@ impl Clock for Still {
     fn now(&self) -> TimeMs {
         TimeMs(1_700_000_000_000)
     }
+
+    fn steady_ms(&self) -> u64 {
+        0
+    }
 }
 
 #[derive(Default)]

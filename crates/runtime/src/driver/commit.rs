@@ -1,12 +1,16 @@
 //! Committing one step, and finding out what became of a commit that nobody is sure about.
 
 use super::load;
+use super::patience::{Patience, Waiting};
+use loopd_kernel::child::{Birth, Letter, LetterBody};
 use loopd_kernel::machine::Step;
 use loopd_kernel::projection::Status;
 use loopd_kernel::question::OpenQuestion;
-use loopd_kernel::{Entry, Epoch, Projection, RunId, Seq};
-use loopd_store::{Batch, Expect, Expectation, QuestionRow, RunRow, RunStatus, Store, StoreError, WorkerId, Write};
-use std::time::Duration;
+use loopd_kernel::{Digest, Entry, Epoch, Projection, RunId, Seq, TimeMs};
+use loopd_store::{
+    Batch, Expect, Expectation, InboxBody, InboxItem, QuestionRow, RunRow, RunStatus, Store, StoreError, WorkerId,
+    Write,
+};
 
 /// Why a step was not committed. The machine that made it is ahead of the store and is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,8 +32,6 @@ pub struct Holder {
     pub worker: WorkerId,
     /// False: this commit is the holder's last one and releases the Run.
     pub keeps: bool,
-    /// How often to try again.
-    pub retries: u32,
 }
 
 /// The status that lists show.
@@ -93,6 +95,8 @@ fn step_writes(projection: &Projection, step: &Step, questions: &[OpenQuestion],
         spent: projection.ledger.spent,
         updated_at: projection.head.at,
     });
+    writes.extend(step.births.iter().flat_map(|birth| births(birth, projection.head.at)));
+    writes.extend(step.letters.iter().map(|letter| Write::Notify(item(letter, projection.head.at))));
     if step.questions_changed {
         let ended = questions.iter().filter(|old| !projection.questions.iter().any(|new| new.id == old.id));
         writes.extend(ended.map(|question| Write::EndQuestion { run, question: question.id }));
@@ -102,6 +106,48 @@ fn step_writes(projection: &Projection, step: &Step, questions: &[OpenQuestion],
         );
     }
     writes
+}
+
+/// A child as it begins: a row with an empty Journal, and what its first Entry is made of.
+fn births(birth: &Birth, at: TimeMs) -> [Write; 2] {
+    let Birth { child, parent, tenant } = birth;
+    let row = RunRow {
+        run: child.run,
+        tenant: tenant.clone(),
+        admission: None,
+        loop_name: child.loop_name.clone(),
+        // Whoever takes it says which version it is.
+        version: String::new(),
+        definition: child.definition.unwrap_or_else(|| Digest::sha256(&[])),
+        origin: None,
+        parent: Some(parent.run),
+        status: RunStatus::Running,
+        head: Seq(0),
+        hash: loopd_kernel::chain::genesis(child.run),
+        epoch: Epoch(0),
+        worker: None,
+        wake_at: None,
+        outcome: None,
+        iteration: 0,
+        tokens: 0,
+        spent: loopd_kernel::MicroUsd(0),
+        created_at: at,
+        updated_at: at,
+    };
+    let (tenant, input, limits) = (tenant.clone(), child.input.clone(), child.limits);
+    let body = InboxBody::Birth { parent: *parent, tenant, input, limits };
+    let first = InboxItem { id: 0, run: child.run, key: "birth".into(), at, body };
+    [Write::CreateRun(Box::new(row)), Write::Notify(first)]
+}
+
+fn item(letter: &Letter, at: TimeMs) -> InboxItem {
+    let body = match letter.body.clone() {
+        LetterBody::Signal { name, body } => InboxBody::Signal { name, body },
+        LetterBody::Cancel { actor, reason } => InboxBody::Cancel { actor, reason },
+        LetterBody::Reopen { actor, raise } => InboxBody::Reopen { actor, raise },
+        LetterBody::News(news) => InboxBody::News(news),
+    };
+    InboxItem { id: 0, run: letter.to, key: letter.key.clone(), at, body }
 }
 
 /// The Batch of one step. `before` is the Journal's head before it, `questions` the open Questions then.
@@ -125,7 +171,7 @@ pub fn batch(
 /// Commits `batch`, which appends `entries` to `run` after `before`.
 ///
 /// # Errors
-/// [`CommitError`]. After an ambiguous commit the Entries are read back and compared byte by byte: equal
+/// [`CommitError`]; the store's own failure once the patience has run out. After an ambiguous commit the Entries are read back and compared byte by byte: equal
 /// is committed, absent is tried again, anything else is fenced. Nothing is guessed.
 pub async fn commit(
     store: &dyn Store,
@@ -133,11 +179,11 @@ pub async fn commit(
     run: RunId,
     before: Seq,
     entries: &[Entry],
-    retries: u32,
+    patience: &Patience,
 ) -> Result<(), CommitError> {
     let mut unsure = false;
-    let mut pause = Duration::from_millis(5);
-    for attempt in 0.. {
+    let mut waiting = patience.begin();
+    loop {
         let error = match store.commit(batch.clone()).await {
             Ok(_) => return Ok(()),
             Err(error) => error,
@@ -146,12 +192,16 @@ pub async fn commit(
             StoreError::Fenced(_) => return Err(CommitError::Fenced),
             // A retry after an unsure commit meets its own Entries; without one, they are somebody else's.
             StoreError::Conflict(Expectation::Head { .. } | Expectation::Run(_)) if unsure => {
-                return if read_back(store, run, before, entries).await? { Ok(()) } else { Err(CommitError::Fenced) };
+                return if read_back(store, run, before, entries, &mut waiting).await? {
+                    Ok(())
+                } else {
+                    Err(CommitError::Fenced)
+                };
             }
             StoreError::Conflict(Expectation::Head { .. }) => return Err(CommitError::Fenced),
             StoreError::Ambiguous(_) => {
                 unsure = true;
-                if !entries.is_empty() && read_back(store, run, before, entries).await? {
+                if !entries.is_empty() && read_back(store, run, before, entries, &mut waiting).await? {
                     return Ok(());
                 }
             }
@@ -165,25 +215,24 @@ pub async fn commit(
             | StoreError::ClientOnly
             | StoreError::TooNew { .. } => return Err(CommitError::Store(error)),
         }
-        if attempt >= retries {
+        if !waiting.pause().await {
             return Err(CommitError::Store(error));
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(1));
     }
-    Err(CommitError::Fenced)
 }
 
 /// True: the store holds exactly these Entries. False: it holds none after `before`.
-async fn read_back(store: &dyn Store, run: RunId, before: Seq, entries: &[Entry]) -> Result<bool, CommitError> {
-    let mut tries = 0;
+async fn read_back(
+    store: &dyn Store,
+    run: RunId,
+    before: Seq,
+    entries: &[Entry],
+    waiting: &mut Waiting<'_>,
+) -> Result<bool, CommitError> {
     let found = loop {
         match store.entries(run, before, entries.len() + 1).await {
             Ok(found) => break found,
-            Err(StoreError::Unavailable(_)) if tries < 10 => {
-                tries += 1;
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            Err(StoreError::Unavailable(_)) if waiting.pause().await => {}
             Err(error) => return Err(CommitError::Store(error)),
         }
     };

@@ -2,13 +2,18 @@
 
 mod activation;
 mod commit;
+mod late;
+mod lease;
 mod load;
+mod patience;
 mod perform;
 mod transcript;
 
 pub use activation::{Activation, DriveError, Signals};
 pub use commit::{CommitError, Holder};
+pub use lease::Lease;
 pub use load::{LoadError, Loaded, load};
 
 pub(crate) use commit::{batch, commit, new_row};
+pub(crate) use patience::{Patience, PatientStore};
 pub(crate) use perform::Performer;

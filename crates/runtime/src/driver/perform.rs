@@ -1,13 +1,17 @@
 //! Performing one Call: from a permit to the input that its end means.
 
+use super::patience::Patience;
 use crate::config::Config;
+use crate::deadline::{Deadline, Window, within};
+use crate::limits::{Asking, Limits, NotNow};
 use crate::ports::{CallContext, Clock, Delta, Entropy, Model, ModelError, ModelRequest, Tool, ToolError};
+use crate::seats::Seat;
 use loopd_kernel::failure::{Disposition, Failure};
-use loopd_kernel::machine::{Dispatch, Input, Permit, Settling};
+use loopd_kernel::machine::{Dispatch, Input, Permit, Probe, ProbeAnswer, Settling};
 use loopd_kernel::model::{Message, ModelConstants};
 use loopd_kernel::projection::Target;
 use loopd_kernel::record::Setback;
-use loopd_kernel::{CallId, MicroUsd, TimeMs, Usage};
+use loopd_kernel::{CallId, MicroUsd, RunId, TimeMs, Usage};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -19,6 +23,9 @@ pub struct Performer {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub config: Config,
+    pub limits: Arc<Limits>,
+    /// How long the store is waited for.
+    pub patience: Patience,
     pub deltas: Option<mpsc::UnboundedSender<Delta>>,
 }
 
@@ -36,13 +43,30 @@ pub enum Work {
 
 impl Performer {
     /// Performs the Call. Cancelling `cancel` asks it to stop; dropping the future gives it up.
-    pub async fn perform(self, permit: Permit, work: Work, cancel: CancellationToken) -> Input {
+    pub async fn perform(
+        self,
+        permit: Permit,
+        run: RunId,
+        window: Window,
+        work: Work,
+        cancel: CancellationToken,
+    ) -> Input {
         let call = permit.call();
-        let dispatch = match permit.send(self.clock.now()) {
+        let clock = &*self.clock;
+        let _seat = match self.enter(&work, (run, call), window).await {
+            Ok(seat) => seat,
+            Err(not_now) => return self.not_now(call, not_now),
+        };
+        // A wall clock that was set back does not widen the window.
+        if !window.is_open(clock) {
+            return self.not_sent(call);
+        }
+        let dispatch = match permit.send(clock.now()) {
             Ok(dispatch) => dispatch,
             Err(_) => return self.not_sent(call),
         };
-        let timeout = Duration::from_millis(dispatch.abort_by.since(self.clock.now()));
+        let deadline = Deadline::at(clock, dispatch.abort_by);
+        let timeout = deadline.left(clock);
         let context = CallContext {
             run: dispatch.run,
             call,
@@ -53,7 +77,9 @@ impl Performer {
             deltas: self.deltas.clone(),
         };
         match (work, &dispatch.call.target) {
-            (Work::Tool(tool), Target::Tool { args, .. }) => call_tool(call, &*tool, args, &context).await,
+            (Work::Tool(tool), Target::Tool { args, .. }) => {
+                self.call_tool(call, &*tool, args, &context, deadline).await
+            }
             (Work::Model { model, constants, messages }, Target::Model(wanted)) => {
                 let request = ModelRequest {
                     model: wanted.model.clone(),
@@ -67,13 +93,33 @@ impl Performer {
                         .unwrap_or(wanted.max_output_tokens),
                     temperature_milli: wanted.temperature_milli,
                 };
-                self.call_model(&dispatch, &*model, request, context).await
+                self.call_model(&dispatch, &model, request, context, deadline).await
             }
             (Work::Tool(_) | Work::Model { .. } | Work::Gone, _) => {
                 let failure = Failure::new("call.gone", "what this call names is not here any more");
                 settle(call, Settling::Failed(failure, Disposition::DidNotHappen), free(), Some(MicroUsd(0)))
             }
         }
+    }
+
+    /// Waits for a seat with the provider, where the Call goes to one.
+    async fn enter(&self, work: &Work, call: (RunId, CallId), window: Window) -> Result<Option<Seat>, NotNow> {
+        let Work::Model { model, .. } = work else { return Ok(None) };
+        let (clock, entropy, config) = (&*self.clock, &*self.entropy, &self.config);
+        let asking = Asking { clock, entropy, config, window, call };
+        self.limits.lane(model).enter(model.max_in_flight(), asking).await
+    }
+
+    /// Asks the target of a Call whether it happened.
+    pub async fn probe(self, tool: Arc<dyn Tool>, probe: Probe, cancel: CancellationToken) -> Input {
+        let (call, asked_at) = (probe.call.id, self.clock.now());
+        let Target::Tool { args, .. } = &probe.call.target else { return Input::Continue };
+        let timeout = Duration::from_millis(tool.terms().timeout_ms);
+        let (run, key, attempt) = (probe.run, probe.key, probe.call.lost);
+        let context = CallContext { run, call, key, attempt, timeout, cancel, deltas: None };
+        let answer = tokio::time::timeout(timeout, tool.probe(args, &context)).await;
+        let late = || ProbeAnswer::Unclear(format!("no answer within {} ms", timeout.as_millis()));
+        Input::Probed { call, asked_at, answer: answer.unwrap_or_else(|_| late()) }
     }
 
     /// The dispatch window closed first: nothing was sent, the Call is intended anew.
@@ -88,12 +134,46 @@ impl Performer {
         }
     }
 
+    /// Others are before it: nothing was sent, the Call is intended anew when it may be its turn.
+    fn not_now(&self, call: CallId, not_now: NotNow) -> Input {
+        Input::Retry {
+            call,
+            failure: Failure::new("call.not_sent", not_now.why),
+            setback: Setback::NotSent,
+            usage: free(),
+            cost: Some(MicroUsd(0)),
+            retry_at: self.clock.now().after(not_now.again_in_ms),
+        }
+    }
+
+    async fn call_tool(
+        &self,
+        call: CallId,
+        tool: &dyn Tool,
+        args: &str,
+        context: &CallContext,
+        deadline: Deadline,
+    ) -> Input {
+        let result = match within(&*self.clock, deadline, tool.call(args, context)).await {
+            Ok(result) => result,
+            Err(_) => {
+                Err(ToolError::in_doubt("tool.timeout", format!("no result within {} ms", context.timeout.as_millis())))
+            }
+        };
+        let settling = match result {
+            Ok(output) => Settling::Landed(output),
+            Err(error) => Settling::Failed(error.failure, error.disposition),
+        };
+        settle(call, settling, None, None)
+    }
+
     async fn call_model(
         &self,
         dispatch: &Dispatch,
-        model: &dyn Model,
+        model: &Arc<dyn Model>,
         request: ModelRequest,
         context: CallContext,
+        deadline: Deadline,
     ) -> Input {
         let call = dispatch.call.id;
         let terms = model.terms();
@@ -102,14 +182,16 @@ impl Performer {
             (Some(usage), None) if usage.total() == 0 => Some(MicroUsd(0)),
             (Some(_) | None, _) => None,
         };
-        let timeout = context.timeout;
-        let result = match tokio::time::timeout(timeout, model.call(request, context)).await {
+        let lane = self.limits.lane(model);
+        let (timeout, sent_ms) = (context.timeout, self.clock.steady_ms());
+        let result = match within(&*self.clock, deadline, model.call(request, context)).await {
             Ok(result) => result,
             Err(_) => Err(ModelError::Interrupted {
                 message: format!("no complete answer within {} ms", timeout.as_millis()),
                 usage: None,
             }),
         };
+        lane.hear(result.as_ref(), sent_ms, &*self.clock, &self.config);
         match result {
             Ok(answer) => match serde_json::to_string(&answer.reply) {
                 Ok(reply) => settle(call, Settling::Landed(reply), answer.usage, cost(&answer.usage)),
@@ -123,7 +205,9 @@ impl Performer {
                 let failure = Failure::new(error.code(), error.to_string());
                 let attempts = dispatch.call.attempts + 1;
                 if error.is_retryable() && attempts < terms.max_attempts {
-                    let retry_at = self.retry_at(attempts, error.retry_after());
+                    // Tried before the gate opens it would only be sent back.
+                    let gate = self.clock.now().after(lane.left_ms(&*self.clock));
+                    let retry_at = self.retry_at(attempts, error.retry_after()).max(gate);
                     let setback = Setback::Failed;
                     return Input::Retry { call, failure, setback, usage, cost: cost(&usage), retry_at };
                 }
@@ -140,20 +224,6 @@ impl Performer {
         let pause = base.max(retry_after.unwrap_or_default()).saturating_add(Duration::from_millis(jitter));
         self.clock.now().after(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
     }
-}
-
-async fn call_tool(call: CallId, tool: &dyn Tool, args: &str, context: &CallContext) -> Input {
-    let result = match tokio::time::timeout(context.timeout, tool.call(args, context)).await {
-        Ok(result) => result,
-        Err(_) => {
-            Err(ToolError::in_doubt("tool.timeout", format!("no result within {} ms", context.timeout.as_millis())))
-        }
-    };
-    let settling = match result {
-        Ok(output) => Settling::Landed(output),
-        Err(error) => Settling::Failed(error.failure, error.disposition),
-    };
-    settle(call, settling, None, None)
 }
 
 pub fn settle(call: CallId, settling: Settling, usage: Option<Usage>, cost: Option<MicroUsd>) -> Input {

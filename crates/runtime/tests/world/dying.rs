@@ -26,6 +26,11 @@ impl Dying {
         Self { inner, at, death, commits: AtomicU32::new(0), dead: AtomicBool::new(false) }
     }
 
+    /// The process dies now.
+    pub fn die(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+    }
+
     pub fn is_dead(&self) -> bool {
         self.dead.load(Ordering::SeqCst)
     }

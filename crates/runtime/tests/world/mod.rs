@@ -109,6 +109,10 @@ impl Clock for VirtualClock {
     fn now(&self) -> TimeMs {
         TimeMs(1_000_000).after(self.0.elapsed().as_millis() as u64)
     }
+
+    fn steady_ms(&self) -> u64 {
+        self.0.elapsed().as_millis() as u64
+    }
 }
 
 /// A counter, and the stream that it counts: two workers that live at once need two.

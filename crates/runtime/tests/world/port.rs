@@ -57,6 +57,8 @@ pub struct Port {
     asked: Mutex<(Instant, u32)>,
     /// While it is set no heartbeat reaches the store.
     pub unheard: Arc<AtomicBool>,
+    /// While it is set the store is out of reach: nothing arrives, and everybody hears so at once.
+    pub cut: Arc<AtomicBool>,
     commits: AtomicU64,
     pauses: Mutex<Pauses>,
     hints: Option<broadcast::Sender<Hint>>,
@@ -72,6 +74,7 @@ impl Port {
             spins: Arc::default(),
             asked: Mutex::new((Instant::now(), 0)),
             unheard: Arc::default(),
+            cut: Arc::default(),
             commits: AtomicU64::new(0),
             pauses: Mutex::new(Box::new(|_| (Duration::ZERO, Duration::ZERO))),
             hints: None,
@@ -104,7 +107,7 @@ impl Port {
     }
 
     /// Every request passes here. Virtual time stands still while somebody spins, so a request too many ends it.
-    async fn pass(&self) {
+    async fn pass(&self) -> Result<(), StoreError> {
         {
             let (mut asked, now) = (self.asked.lock().unwrap(), Instant::now());
             *asked = if asked.0 == now { (now, asked.1 + 1) } else { (now, 0) };
@@ -116,6 +119,10 @@ impl Port {
             std::future::pending::<()>().await;
         }
         self.gate.pass().await;
+        if self.cut.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable("nobody answers".into()));
+        }
+        Ok(())
     }
 
     /// Shares the note that the worker spins.
@@ -133,7 +140,7 @@ impl Port {
 #[async_trait::async_trait]
 impl Store for Port {
     async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         let is_step = batch.writes.iter().any(|write| matches!(write, Write::Append { .. }));
         let answer = self.inner.commit(batch).await;
         if is_step && answer.is_ok() {
@@ -152,12 +159,12 @@ impl Store for Port {
     }
 
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.claim(claim).await
     }
 
     async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError> {
-        self.pass().await;
+        self.pass().await?;
         if self.unheard.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable("nobody hears it".into()));
         }
@@ -167,42 +174,42 @@ impl Store for Port {
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.run(run).await
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.runs(filter).await
     }
 
     async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.entries(run, after, limit).await
     }
 
     async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.snapshot(run).await
     }
 
     async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.inbox(run, limit).await
     }
 
     async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.questions(run, limit).await
     }
 
     async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.blob(digest).await
     }
 
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
-        self.pass().await;
+        self.pass().await?;
         self.inner.next_wake().await
     }
 

@@ -1,7 +1,7 @@
 //! What an activation hears: its inbox, and what is due.
 
 use super::{Activation, DriveError};
-use loopd_kernel::machine::Input;
+use loopd_kernel::machine::{Admission, Input};
 use loopd_kernel::projection::Status;
 use loopd_store::rows::{INBOX_ITEMS, INBOX_RESERVE};
 use loopd_store::{InboxBody, InboxItem};
@@ -54,5 +54,10 @@ fn input_of(body: InboxBody) -> Input {
         InboxBody::Answer { question, end, actor, value } => Input::Answer { question, end, actor, value },
         InboxBody::Cancel { actor, reason } => Input::Cancel { actor, reason },
         InboxBody::Reopen { actor, raise } => Input::Reopen { actor, raise },
+        InboxBody::Late { call, epoch, output } => Input::Late { call, epoch, output },
+        InboxBody::News(news) => Input::News(news),
+        InboxBody::Birth { parent, tenant, input, limits } => {
+            Input::Born { admission: Admission { tenant, input, limits, key: None }, parent, refused: None }
+        }
     }
 }

@@ -1,27 +1,33 @@
 //! An activation: takes inputs, applies, commits, performs, until its Run waits or has ended.
 
 mod calls;
+mod kin;
 mod listen;
 
 use super::commit::{self, CommitError, Holder};
+use super::lease::Lease;
 use super::load::{self, LoadError, Loaded};
 use super::perform::Performer;
 use super::transcript::Cache;
 use crate::config::Config;
+use crate::deadline::Window;
+use crate::family::Family;
 use crate::program::Program;
+use crate::turns::Probation;
+use calls::Flight;
 use loopd_kernel::machine::{Env, Input, MachineError, Pace, Step};
 use loopd_kernel::model::ModelConstants;
 use loopd_kernel::projection::Status;
-use loopd_kernel::{CallId, Digest, Machine, Projection, RunId, TimeMs};
+use loopd_kernel::{CallId, Digest, Failure, Machine, Projection, RunId, TimeMs};
 use loopd_store::{Store, StoreError, Write};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Why an activation gave its Run up. The Run is as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,8 +78,12 @@ pub struct Signals {
     pub inbox: Arc<Notify>,
     /// The worker is about to stop.
     pub drain: CancellationToken,
-    /// When the worker's lease ends, in milliseconds.
-    pub lease_until: Arc<AtomicI64>,
+    /// The worker's lease.
+    pub lease: Arc<Lease>,
+    /// Children that are driven here, where their parents stay for them.
+    pub(crate) family: Option<Arc<Family>>,
+    /// Where what outlives an activation goes on.
+    pub(crate) tasks: TaskTracker,
 }
 
 /// What woke the activation.
@@ -97,7 +107,9 @@ pub struct Activation {
     cache: Cache,
     constants: BTreeMap<Digest, Arc<ModelConstants>>,
     inflight: JoinSet<(CallId, Input)>,
-    handles: BTreeMap<CallId, (AbortHandle, CancellationToken)>,
+    handles: BTreeMap<CallId, Flight>,
+    /// The result of an effect whose settlement is being committed.
+    unrecorded: Option<(CallId, String)>,
     queue: VecDeque<(Input, Option<i64>)>,
     inbox_page_was_full: bool,
     /// When it was last looked at what is due.
@@ -107,6 +119,10 @@ pub struct Activation {
     entries_since_snapshot: u64,
     bytes_since_snapshot: usize,
     grace: Grace,
+    /// The dispatch window of the step that was applied last.
+    window: Window,
+    /// It is suspected of killing its process, and others wait until it gets on.
+    probation: Option<Probation>,
 }
 
 /// How long Calls in flight may still settle.
@@ -147,6 +163,7 @@ impl Activation {
             constants: BTreeMap::new(),
             inflight: JoinSet::new(),
             handles: BTreeMap::new(),
+            unrecorded: None,
             queue: VecDeque::new(),
             inbox_page_was_full: false,
             looked_at: TimeMs(i64::MIN),
@@ -154,19 +171,43 @@ impl Activation {
             entries_since_snapshot: loaded.since_snapshot,
             bytes_since_snapshot: 0,
             grace: Grace::Unlimited,
+            window: Window::default(),
+            probation: None,
         }
+    }
+
+    /// It is driven alone among its kind until it gets on.
+    pub(crate) fn on_probation(self, probation: Option<Probation>) -> Self {
+        Self { probation, ..self }
     }
 
     fn run(&self) -> RunId {
         self.machine.projection().run
     }
 
-    /// Drives the Run until it waits, is parked, has ended, or the worker stops.
+    /// Drives the Run until it waits, is parked, has ended, or the worker stops. `first` are inputs that come before
+    /// what the inbox holds.
     ///
     /// # Errors
-    /// [`DriveError`]; the Run is then as the store has it and is recovered by whoever claims it next.
-    pub async fn drive(mut self, first: Input) -> Result<Projection, DriveError> {
-        self.queue.push_back((first, None));
+    /// [`DriveError`]; the Run is then as the store has it and is recovered by whoever claims it next. Results of Calls
+    /// that may have changed the world are handed in all the same, as far as they come.
+    pub async fn drive(mut self, first: Vec<Input>) -> Result<Projection, DriveError> {
+        match self.run_on(first).await {
+            Ok(End::Left) => self.leave().await,
+            Ok(End::Abandoned) => self.abandon(),
+            Err(error) => {
+                let tasks = self.signals.tasks.clone();
+                let leftovers = self.leftovers();
+                if !leftovers.is_empty() {
+                    tasks.spawn(leftovers.hand_in());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn run_on(&mut self, first: Vec<Input>) -> Result<End, DriveError> {
+        self.queue.extend(first.into_iter().map(|input| (input, None)));
         // Items that arrived while nobody drove the Run made no noise that this activation could hear.
         self.look_around().await?;
         loop {
@@ -184,7 +225,7 @@ impl Activation {
                 if !self.released && self.read_inbox().await? {
                     continue;
                 }
-                return self.leave().await;
+                return Ok(End::Left);
             }
             match self.wait().await {
                 Woken::Settled(call, input) => {
@@ -198,7 +239,9 @@ impl Activation {
                 // An answer that came in time goes before the expiry of its question.
                 Woken::Timer => self.look_around().await?,
                 Woken::Drain => self.grace = Grace::Until(tokio::time::Instant::now() + self.config.grace),
-                Woken::GraceOver if matches!(self.grace, Grace::GivenUp(_)) => return self.abandon(),
+                // A probe ends by itself, and is no reason to leave anything behind.
+                Woken::GraceOver if self.only_probes() && !self.draining() => self.grace = Grace::Unlimited,
+                Woken::GraceOver if matches!(self.grace, Grace::GivenUp(_)) => return Ok(End::Abandoned),
                 Woken::GraceOver => self.give_up(),
             }
         }
@@ -224,16 +267,19 @@ impl Activation {
         let projection = self.machine.projection();
         let soon = self.performer.clock.now().after(u64::try_from(self.config.linger.as_millis()).unwrap_or(0));
         let due_soon = projection.wake_at().is_some_and(|at| at <= soon) && !self.draining();
-        projection.status != Status::Open || (projection.is_suspended() && !due_soon)
+        projection.status != Status::Open || (projection.is_suspended() && !due_soon && !self.has_children_here())
     }
 
     /// Releases the Run unless its last commit did.
-    async fn leave(self) -> Result<Projection, DriveError> {
+    ///
+    /// # Errors
+    /// [`DriveError`]; it is released by the lapse of the worker's lease.
+    pub(crate) async fn leave(self) -> Result<Projection, DriveError> {
         let projection = self.machine.projection().clone();
         if !self.released {
             let (head, holder) = (projection.head.seq, Holder { keeps: false, ..self.holder });
             let batch = commit::batch(&projection, &Step::default(), head, &projection.questions, &holder, false);
-            commit::commit(&*self.store, batch, projection.run, head, &[], holder.retries).await?;
+            commit::commit(&*self.store, batch, projection.run, head, &[], &self.performer.patience).await?;
         }
         Ok(projection)
     }
@@ -274,6 +320,7 @@ impl Activation {
     async fn step(&mut self, input: Input, item: Option<i64>) -> Result<bool, DriveError> {
         let before = self.machine.projection().head.seq;
         let questions = self.machine.projection().questions.clone();
+        self.unrecorded = self.effect_result(&input);
         let step = match self.apply(input.clone())? {
             Applied::Step(step) => step,
             // The fact came too late or does not fit; the item is taken so that it is not tried for ever.
@@ -285,13 +332,14 @@ impl Activation {
                 let row = self.store.run(self.run()).await?.ok_or(DriveError::Fenced)?;
                 let loaded = load::load(&*self.store, &row).await.map_err(DriveError::Load)?;
                 self.machine = Machine::new(loaded.projection);
-                match self.apply(Input::Poisoned { during: Box::new(input), reason })? {
+                match self.apply(poisoned(input, reason))? {
                     Applied::Step(step) => step,
                     Applied::Refused(_) | Applied::Panicked(_) => Step::default(),
                 }
             }
         };
         if step.entries.is_empty() && item.is_none() {
+            self.probe(step.probes);
             return Ok(step.more);
         }
         self.commit(step, before, &questions, item).await
@@ -300,8 +348,7 @@ impl Activation {
     /// How long an intent of this commit may still be sent: never as long as somebody else could hold the Run.
     fn dispatch_window_ms(&self) -> u64 {
         let window = u64::try_from(self.config.dispatch_window.as_millis()).unwrap_or(u64::MAX);
-        let lease = self.signals.lease_until.load(Ordering::Relaxed);
-        let left = TimeMs(lease).since(self.performer.clock.now());
+        let left = self.signals.lease.left_ms(&*self.performer.clock);
         window.min(left.saturating_sub(u64::try_from(self.config.skew.as_millis()).unwrap_or(u64::MAX)))
     }
 
@@ -309,12 +356,14 @@ impl Activation {
         let entropy = self.performer.entropy.clone();
         let mut salt = || entropy.salt();
         let window = self.dispatch_window_ms();
+        self.window = Window::open(&*self.performer.clock, window);
         // Without a lease nothing may be sent, so nothing is intended; the next beat renews it and says so.
         let stops = self.signals.drain.is_cancelled() || window == 0;
         let mut env = Env {
             now: self.performer.clock.now(),
             epoch: self.holder.epoch,
             dispatch_window_ms: window,
+            skew_ms: u64::try_from(self.config.skew.as_millis()).unwrap_or(u64::MAX),
             pace: if stops { Pace::Drain } else { Pace::Full },
             catalog: &*self.program,
             definition: &**self.program.definition(),
@@ -349,11 +398,14 @@ impl Activation {
         let keeps = !(sealed || (self.rests() && done));
         let holder = Holder { keeps, ..self.holder };
         let mut batch = commit::batch(projection, &step, before, questions, &holder, with_snapshot);
+        batch.writes.extend(self.definition_writes(&step));
+        self.hand_down(&mut batch.writes);
         if let Some(id) = item {
             batch.writes.push(Write::TakeInbox { run, id });
         }
-        commit::commit(&*self.store, batch, run, before, &step.entries, self.holder.retries).await?;
+        commit::commit(&*self.store, batch, run, before, &step.entries, &self.performer.patience).await?;
         self.released = !keeps;
+        self.probation.take_if(|_| self.machine.projection().recoveries == 0);
         if with_snapshot {
             (self.entries_since_snapshot, self.bytes_since_snapshot) = (0, 0);
         }
@@ -363,18 +415,36 @@ impl Activation {
                 self.constants.insert(constants.name.digest, Arc::new(parsed));
             }
         }
+        self.unrecorded = None;
         for call in &step.aborted {
-            if let Some((handle, cancel)) = self.handles.remove(call) {
-                cancel.cancel();
-                handle.abort();
+            if let Some(flight) = self.handles.remove(call) {
+                flight.stop();
             }
         }
         self.soften_cancel();
+        self.raise(&step);
         let more = step.more;
+        self.probe(step.probes.clone());
         for permit in step.committed() {
             self.perform(permit).await?;
         }
         Ok(more)
+    }
+}
+
+/// How an activation that was not disturbed ended.
+enum End {
+    Left,
+    Abandoned,
+}
+
+/// What is recorded of an input over which the Loop panicked. A child that cannot begin has no State to go back to.
+fn poisoned(input: Input, reason: String) -> Input {
+    match input {
+        Input::Born { admission, parent, .. } => {
+            Input::Born { admission, parent, refused: Some(Failure::new("loop.panicked", reason)) }
+        }
+        input => Input::Poisoned { during: Box::new(input), reason },
     }
 }
 

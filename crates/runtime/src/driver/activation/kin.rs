@@ -1,0 +1,45 @@
+//! What a step means for other Runs, and for how the Run is listed.
+
+use super::Activation;
+use loopd_kernel::machine::Step;
+use loopd_store::Write;
+
+impl Activation {
+    /// True while a child of the Run is driven here, or is about to be: the Run stays in memory to hear of it.
+    pub(super) fn has_children_here(&self) -> bool {
+        let family = self.signals.family.as_ref();
+        family.is_some_and(|family| self.machine.projection().children().any(|(_, child)| family.is_here(child.run)))
+    }
+
+    /// Where the definition of this Run was found is where its children look for files as well.
+    pub(super) fn hand_down(&self, writes: &mut [Write]) {
+        for write in writes {
+            if let Write::CreateRun(row) = write {
+                row.origin = self.program.found_at().map(Into::into);
+            }
+        }
+    }
+
+    /// The children that were born with a step are driven here, unless somebody claims them anyway.
+    pub(super) fn raise(&self, step: &Step) {
+        if let Some(family) = &self.signals.family {
+            for birth in &step.births {
+                family.raise(birth.child.run, birth.parent.run);
+            }
+        }
+    }
+
+    /// What lists and claims say of the Run's definition from this step on.
+    pub(super) fn definition_writes(&self, step: &Step) -> Vec<Write> {
+        if !step.definition_changed {
+            return Vec::new();
+        }
+        let (projection, definition) = (self.machine.projection(), self.program.definition().definition());
+        let (run, version, digest) = (projection.run, projection.version.clone(), projection.definition);
+        let mut writes = vec![Write::ChangeDefinition { run, version, definition: digest }];
+        if !definition.is_empty() {
+            writes.push(Write::PutBlob { digest, bytes: definition.into() });
+        }
+        writes
+    }
+}
