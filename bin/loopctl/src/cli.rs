@@ -147,6 +147,9 @@ pub struct LimitArgs {
     /// Time since the start, waiting included, for example 10m
     #[arg(long, value_name = "TIME")]
     pub max_wall: Option<Duration>,
+    /// Failed attempts that are repeated, over all calls
+    #[arg(long, value_name = "N")]
+    pub max_retries: Option<u64>,
 }
 
 impl LimitArgs {
@@ -157,6 +160,7 @@ impl LimitArgs {
             tokens: self.max_tokens,
             micro_usd: self.max_usd,
             wall_ms: self.max_wall.map(|wall| wall.ms),
+            retries: self.max_retries,
         }
     }
 }

@@ -136,7 +136,10 @@ fn what(step: &Step, question: Option<usize>) -> String {
             Some(message) => format!("{} {message}", step.name),
             None => step.name.clone(),
         },
-        StepKind::Tool => format!("{} {}", step.name, step.args),
+        StepKind::Tool | StepKind::Child | StepKind::Tell => format!("{} {}", step.name, step.args),
+        StepKind::Probe => format!("the target of {} was asked: {}", step.name, step.args),
+        StepKind::Late => format!("{} handed in the result of {}", step.args, step.name),
+        StepKind::Upgrade => format!("version {} decides from here on", step.name),
         StepKind::Ask | StepKind::Confirm => format!("{asked}{}", step.args),
         StepKind::Resolve => format!("{asked}did the call of {} happen?", step.name),
         StepKind::Recovery => {

@@ -13,9 +13,7 @@ use crate::turns::{Turns, Wants};
 use loopd_kernel::machine::{Admission, Env, Input, Pace, Step};
 use loopd_kernel::record::Record;
 use loopd_kernel::{Epoch, Machine, Outcome, Projection, RunId, TimeMs};
-use loopd_store::{
-    Claim, Expect, Expectation, InboxBody, RunStatus, Store, StoreError, WorkerId, Write,
-};
+use loopd_store::{Claim, Expect, Expectation, InboxBody, RunStatus, Store, StoreError, WorkerId, Write};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -529,6 +529,7 @@ fn a_recovery_is_recorded_before_anything_that_may_kill_the_worker_again() {
         now: TimeMs(1),
         epoch: Epoch(1),
         dispatch_window_ms: 1,
+        skew_ms: 0,
         pace: Pace::Drain,
         catalog: &NoTools,
         definition: &*definition,

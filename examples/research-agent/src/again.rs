@@ -93,7 +93,7 @@ impl Performed {
 impl Because {
     /// Why a Call of this class may not be sent again for that.
     fn fault(&self, class: EffectClass) -> Option<String> {
-        let asks = class.recovery() == Recovery::AskPerson;
+        let asks = matches!(class.recovery(), Recovery::AskPerson | Recovery::Keep);
         let again = |seq: &Seq| format!("it is of class {}, and was sent again after entry {seq}", class.name());
         match self {
             Self::WorkerDied(seq) | Self::WorkerStopped(seq) | Self::AttemptFailed(seq, _) => asks.then(|| again(seq)),
@@ -107,7 +107,8 @@ impl Because {
             Recovery::RunAgain => "it changes nothing, so it is run again",
             Recovery::SendAgainWithKey => "its target knows the key, so it is sent again with it",
             Recovery::ChargeAndRunAgain => "the lost attempt is charged, then it is sent again",
-            Recovery::AskPerson => "IT MAY NOT BE SENT AGAIN",
+            Recovery::AskTarget => "its target was asked, and it had not happened",
+            Recovery::AskPerson | Recovery::Keep => "IT MAY NOT BE SENT AGAIN",
         };
         match self {
             Self::WorkerDied(seq) => format!("its worker died (entry {seq}): {rule}"),
@@ -160,11 +161,20 @@ pub fn performed(entries: &[Entry]) -> Result<Vec<Performed>, RecordError> {
                     call.settled.push(seq);
                 }
             }
+            Record::ChildEnded(ended) => {
+                if let Some(call) = calls.get_mut(&ended.call) {
+                    call.settled.push(seq);
+                }
+            }
             Record::Ended(_) => {
                 calls.values_mut().for_each(|call| call.lost = call.settled.is_empty());
             }
             Record::Started(_)
             | Record::IterationStarted(_)
+            | Record::DefinitionChanged(_)
+            | Record::Probed(_)
+            | Record::LateResult(_)
+            | Record::ChildParked(_)
             | Record::Parked(_)
             | Record::Reopened(_)
             | Record::Resolved(_)
@@ -183,7 +193,12 @@ fn wanted(action: &ActionRecord) -> Option<(CallId, &str)> {
     match action {
         ActionRecord::Model { id, call, .. } => Some((*id, &call.model)),
         ActionRecord::Tool { id, tool, .. } => Some((*id, tool)),
+        ActionRecord::Spawn { id, name, .. } => Some((*id, name)),
         ActionRecord::Speak(_)
+        | ActionRecord::Join { .. }
+        | ActionRecord::Signal { .. }
+        | ActionRecord::RaiseChild { .. }
+        | ActionRecord::CancelChild { .. }
         | ActionRecord::Ask { .. }
         | ActionRecord::Wait { .. }
         | ActionRecord::Sleep { .. }

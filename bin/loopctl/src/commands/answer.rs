@@ -2,6 +2,7 @@
 
 use crate::cli::AnswerArgs;
 use crate::context::{Context, fresh_key};
+use crate::drive::answerable_after;
 use crate::exit::Exit;
 use crate::find;
 use crate::output;
@@ -9,7 +10,7 @@ use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_fixture::excerpt;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd, Resolution};
-use loopd_kernel::{Digest, RunId, Seq};
+use loopd_kernel::{Digest, RunId, Seq, TimeMs};
 use loopd_store::{Batch, Expectation, InboxBody, InboxItem, Store, StoreError, Write};
 use serde_json::value::RawValue;
 
@@ -28,7 +29,7 @@ pub async fn answer(context: &Context, args: AnswerArgs) -> Result<Exit, Problem
     let (end, value) = if args.decline {
         decline(&name, &question.ask)?
     } else {
-        (QuestionEnd::Answered, value(&name, question, &args)?)
+        (QuestionEnd::Answered, value(&name, question, &args, context.now())?)
     };
     let head = store.run(run).await?.map_or(Seq(0), |row| row.head);
     let waiting = store.inbox(run, INBOX).await?;
@@ -83,7 +84,7 @@ fn decline(name: &str, ask: &Ask) -> Result<(QuestionEnd, String), Problem> {
 }
 
 /// The answer as JSON text, once it fits.
-fn value(name: &str, question: &OpenQuestion, args: &AnswerArgs) -> Result<String, Problem> {
+fn value(name: &str, question: &OpenQuestion, args: &AnswerArgs, now: TimeMs) -> Result<String, Problem> {
     let text = args.value.as_deref().unwrap_or_default();
     let resolves = matches!(question.ask, Ask::Resolve { .. });
     if !resolves && (args.output.is_some() || args.evidence.is_some()) {
@@ -97,7 +98,22 @@ fn value(name: &str, question: &OpenQuestion, args: &AnswerArgs) -> Result<Strin
             "no" | "n" | "false" => Ok("false".into()),
             _ => Err(Problem::new(Code::Answer, format!("{name} takes yes or no"))),
         },
-        Ask::Resolve { .. } => resolution(name, text, args),
+        Ask::Resolve { lands_until, .. } => {
+            let value = resolution(name, text, args)?;
+            too_early(name, *lands_until, &value, now)?;
+            Ok(value)
+        }
+    }
+}
+
+/// What was sent may land after somebody has looked: until it cannot, "it did not happen" is a guess.
+fn too_early(name: &str, lands_until: Option<TimeMs>, value: &str, now: TimeMs) -> Result<(), Problem> {
+    let says_no = matches!(serde_json::from_str(value), Ok(Resolution::Failed { .. } | Resolution::Retry));
+    match lands_until.map(answerable_after).filter(|until| says_no && now <= *until) {
+        None => Ok(()),
+        Some(until) => Err(Problem::new(Code::Answer, format!("it is too early to say that {name} did not happen"))
+            .why("what was sent may still land, after you have looked")
+            .fix(format!("look again after {} and answer then", words::rfc3339(until)))),
     }
 }
 

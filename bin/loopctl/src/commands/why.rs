@@ -54,6 +54,9 @@ struct OpenCall {
     attempts: u32,
     not_before: Option<String>,
     abort_by: Option<String>,
+    /// The child Run that it stands for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    child: Option<loopd_kernel::RunId>,
 }
 
 /// Says why a Run does not move.
@@ -115,6 +118,7 @@ impl OpenCall {
             attempts: call.attempts,
             not_before: call.not_before.map(words::rfc3339),
             abort_by: intent.map(|intent| words::rfc3339(intent.abort_by)),
+            child: call.target.child().map(|child| child.run),
         }
     }
 }
@@ -148,6 +152,7 @@ fn sentence(
                 let when = format!("it sleeps until {} ({})", words::moment(at), in_time(at, context.now()));
                 if driven { (when, None) } else { (format!("{when}, and nobody drives it"), resume) }
             }
+            (None, None) if !projection.waits().children.is_empty() => children(row, projection),
             (None, None) => {
                 let names = projection.waits().signals.join(", ");
                 (format!("it waits for a signal: {}", excerpt::line(&names, 200)), None)
@@ -170,6 +175,16 @@ fn sentence(
     }
 }
 
+/// What a Run waits for that waits for its children: the first one that needs somebody.
+fn children(row: &RunRow, projection: &Projection) -> (String, Option<String>) {
+    let children: Vec<_> = projection.children().map(|(_, child)| child).collect();
+    let parked = children.iter().find(|child| child.parked);
+    let first = parked.or_else(|| children.first()).map(|child| format!("run why {}", words::short(child.run)));
+    let count = words::plural(children.len() as u64, "child", "children");
+    let why = if parked.is_some() { "one of them is parked" } else { "it goes on when they end" };
+    (format!("it waits for {count}: {why}"), first.or_else(|| Some(format!("run show {}", words::short(row.run)))))
+}
+
 /// Whether every open Call should have been given up by now.
 fn overdue(context: &Context, projection: &Projection) -> bool {
     let over = |call: &Call| call.intent.as_ref().is_some_and(|intent| intent.abort_by < context.now());
@@ -187,7 +202,9 @@ fn people(context: &Context, row: &RunRow, projection: &Projection, why: &Why) -
         facts.extend(call.class.map(String::from));
         facts.extend((call.attempts > 0).then(|| format!("attempt {}", call.attempts + 1)));
         facts.extend(call.not_before.as_ref().map(|at| format!("not before {at}")));
-        facts.extend(call.abort_by.as_ref().map(|at| format!("given up at {at}")));
+        facts.extend(call.child.map(|child| format!("child {}", words::short(child))));
+        let given_up = call.abort_by.as_ref().filter(|_| call.child.is_none());
+        facts.extend(given_up.map(|at| format!("given up at {at}")));
         let target = excerpt::line(&call.target, 80);
         lines.push(format!("{}{} {target}  {}", label("call"), call.call, paint.dim(facts.join(" · "))));
     }

@@ -11,7 +11,7 @@ use crate::words;
 use loopd_fixture::excerpt;
 use loopd_kernel::outcome::Finality;
 use loopd_kernel::question::{Ask, OpenQuestion};
-use loopd_kernel::{MicroUsd, Outcome, Projection, RunId};
+use loopd_kernel::{MicroUsd, Outcome, Projection, RunId, TimeMs};
 use loopd_runtime::RunEnd;
 use loopd_store::{RunStatus, Store};
 use serde::Serialize;
@@ -206,16 +206,30 @@ pub fn describe_question(context: &Context, paint: Paint, run: RunId, question: 
             lines
         }
         Ask::Confirm { prompt, .. } => vec![head(prompt), format!("  answer  {}", answer("yes|no"))],
-        Ask::Resolve { call, tool, args, reason } => vec![
+        Ask::Resolve { call, tool, args, reason, lands_until } => [
             head(&format!("{call} may have happened, and nobody here can know: {}", excerpt::line(reason, 200))),
             format!("  call    {} {}", excerpt::line(tool, 60), excerpt::lines(args).replace('\n', "\n    │ ")),
             format!("  answer  {}", answer("landed|failed|retry|unknown")),
-        ],
+        ]
+        .into_iter()
+        .chain(may_land(*lands_until, context.now()))
+        .collect(),
     };
     if let Some(at) = question.expires_at {
         lines.push(format!("  expires {}", words::moment(at)));
     }
     lines.join("\n")
+}
+
+/// Until when nobody can say that the Call did not happen, while that is to come.
+fn may_land(until: Option<TimeMs>, now: TimeMs) -> Option<String> {
+    let until = until.map(answerable_after).filter(|until| *until >= now)?;
+    Some(format!("  note    it may still land: `failed` and `retry` are taken after {}", words::moment(until)))
+}
+
+/// The moment after which a Run takes it that a Call did not happen: clocks may differ.
+pub fn answerable_after(lands_until: TimeMs) -> TimeMs {
+    lands_until.after(u64::try_from(loopd_runtime::Config::default().skew.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The choices of an `enum` schema, when they are texts.

@@ -20,7 +20,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-pub use ending::{describe_question, report_row, way_on};
+pub use ending::{answerable_after, describe_question, report_row, way_on};
 pub use view::{View, width};
 
 /// How often an inbox is looked at when nobody can poke this process about it.

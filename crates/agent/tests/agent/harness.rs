@@ -171,6 +171,7 @@ impl Driven {
             now: TimeMs(1000),
             epoch: Epoch(1),
             dispatch_window_ms: 500,
+            skew_ms: 0,
             pace: Pace::Full,
             catalog: &Terms,
             definition: &self.agent,
