@@ -100,11 +100,15 @@ impl Writer {
             Some(epoch) if role::current(&self.conn)? != epoch => Some(epoch),
             Some(_) | None => None,
         };
+        let drives = self.epoch.is_some() && fenced.is_none();
+        if !drives {
+            schema::may_use(&self.conn)?;
+        }
         let outcomes = match group {
             [alone] => vec![Ok(self.perform(alone, fenced)?)],
             _ => group.iter().map(|request| self.among_others(request, fenced)).collect::<Result<_>>()?,
         };
-        Ok(Inside { outcomes, drives: self.epoch.is_some() && fenced.is_none() })
+        Ok(Inside { outcomes, drives })
     }
 
     /// A request whose failure must leave its neighbours alone.
