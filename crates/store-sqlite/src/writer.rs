@@ -100,15 +100,11 @@ impl Writer {
             Some(epoch) if role::current(&self.conn)? != epoch => Some(epoch),
             Some(_) | None => None,
         };
-        let drives = self.epoch.is_some() && fenced.is_none();
-        if !drives {
-            schema::may_use(&self.conn)?;
-        }
         let outcomes = match group {
             [alone] => vec![Ok(self.perform(alone, fenced)?)],
             _ => group.iter().map(|request| self.among_others(request, fenced)).collect::<Result<_>>()?,
         };
-        Ok(Inside { outcomes, drives })
+        Ok(Inside { outcomes, drives: self.drives(fenced) })
     }
 
     /// A request whose failure must leave its neighbours alone.
@@ -135,12 +131,19 @@ impl Writer {
         {
             return Err(StoreError::Fenced(epoch).into());
         }
+        if !self.drives(fenced) {
+            schema::may_use(&self.conn)?;
+        }
         match request {
             Request::Commit(batch, _) => apply::batch(&self.conn, batch).map(|()| Done::Committed),
             Request::Claim(claim, _) => claims::claim(&self.conn, claim).map(Done::Claimed),
             Request::Heartbeat(worker, until, _) => claims::heartbeat(&self.conn, *worker, *until).map(|()| Done::Told),
             Request::Limit(bytes, _) => schema::limit(&self.conn, *bytes).map(|()| Done::Told),
         }
+    }
+
+    const fn drives(&self, fenced: Option<Epoch>) -> bool {
+        self.epoch.is_some() && fenced.is_none()
     }
 
     fn run(&self, sql: &str) -> Result<()> {

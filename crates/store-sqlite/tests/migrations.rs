@@ -228,6 +228,9 @@ async fn whoever_does_not_drive_writes_nothing_into_a_newer_schema() {
     for store in [&client, &fenced] {
         assert_eq!(store.commit(signal(RunId([1; 16]), "later")).await.map(|_| ()), too_new);
     }
+    let own = fenced.run(RunId([1; 16])).await.unwrap().unwrap();
+    let update = Batch { expect: Vec::new(), writes: vec![update(&own)] };
+    assert_eq!(fenced.commit(update).await.map(|_| ()), Err(StoreError::Fenced(Epoch(5))));
     assert_eq!(everything(&path), before);
 }
 
