@@ -1,5 +1,5 @@
--- Schema 2. An older build refuses it (`user_version`): it would add items that count for nothing and that no index
--- shows as waiting, claim Runs of a version that it cannot drive, and list a child without its parent.
+-- Schema 2. An older build refuses it (`user_version`): it would take items and leave them listed as waiting, look at no
+-- cap in bytes, claim Runs of a version that it cannot drive, and list a child without its parent.
 
 ALTER TABLE run ADD COLUMN parent BLOB;    -- the identity of the Run that started it, which may live elsewhere
 CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
@@ -12,5 +12,8 @@ UPDATE inbox SET size = 64 + length(CAST(body AS BLOB)) WHERE body IS NOT NULL;
 -- though `body` would too: a column that the index lacks would send both to the table.
 DROP INDEX inbox_waiting;
 CREATE INDEX inbox_waiting ON inbox (run, id, size, moves) WHERE size > 0;
+-- A client of schema 1 that had the file open all along knows of no size: without this its items would never be seen.
+CREATE TRIGGER inbox_size AFTER INSERT ON inbox WHEN NEW.size = 0 AND NEW.body IS NOT NULL
+BEGIN UPDATE inbox SET size = 64 + length(CAST(body AS BLOB)) WHERE id = NEW.id; END;
 
 PRAGMA user_version = 2;

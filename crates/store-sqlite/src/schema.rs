@@ -62,13 +62,23 @@ pub(crate) fn inspect(conn: &Connection, path: &Path) -> Result<Found> {
         let text = format!("{} is a database of another program", path.display());
         return Err(StoreError::Corrupt(text).into());
     }
-    let min_reader = number("PRAGMA user_version")?;
-    if min_reader > i64::from(SCHEMA) {
-        let written = applied(conn).unwrap_or(0).max(min_reader);
-        let found = u32::try_from(written).unwrap_or(u32::MAX);
-        return Err(StoreError::TooNew { found, supported: SCHEMA }.into());
-    }
+    may_use(conn)?;
     Ok(Found::Ours)
+}
+
+/// Looks whether this build may use the store that the connection has open. Another process may migrate it at any
+/// time, so whoever does not drive it asks again in every transaction.
+///
+/// # Errors
+/// `TooNew`.
+pub(crate) fn may_use(conn: &Connection) -> Result<()> {
+    let min_reader: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if min_reader <= i64::from(SCHEMA) {
+        return Ok(());
+    }
+    let written = applied(conn).unwrap_or(0).max(min_reader);
+    let found = u32::try_from(written).unwrap_or(u32::MAX);
+    Err(StoreError::TooNew { found, supported: SCHEMA }.into())
 }
 
 fn not_ours(error: &rusqlite::Error, path: &Path) -> crate::failure::Failure {

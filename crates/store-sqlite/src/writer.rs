@@ -104,7 +104,7 @@ impl Writer {
             [alone] => vec![Ok(self.perform(alone, fenced)?)],
             _ => group.iter().map(|request| self.among_others(request, fenced)).collect::<Result<_>>()?,
         };
-        Ok(Inside { outcomes, drives: self.epoch.is_some() && fenced.is_none() })
+        Ok(Inside { outcomes, drives: self.drives(fenced) })
     }
 
     /// A request whose failure must leave its neighbours alone.
@@ -131,12 +131,19 @@ impl Writer {
         {
             return Err(StoreError::Fenced(epoch).into());
         }
+        if !self.drives(fenced) {
+            schema::may_use(&self.conn)?;
+        }
         match request {
             Request::Commit(batch, _) => apply::batch(&self.conn, batch).map(|()| Done::Committed),
             Request::Claim(claim, _) => claims::claim(&self.conn, claim).map(Done::Claimed),
             Request::Heartbeat(worker, until, _) => claims::heartbeat(&self.conn, *worker, *until).map(|()| Done::Told),
             Request::Limit(bytes, _) => schema::limit(&self.conn, *bytes).map(|()| Done::Told),
         }
+    }
+
+    const fn drives(&self, fenced: Option<Epoch>) -> bool {
+        self.epoch.is_some() && fenced.is_none()
     }
 
     fn run(&self, sql: &str) -> Result<()> {

@@ -279,3 +279,64 @@ impl InboxBody {
         waiting.items < items && waiting.bytes.saturating_add(self.size()) <= bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_counts_the_bytes_of_all_texts() {
+        let text = || "aé".to_owned();
+        let sizes = [
+            (InboxBody::Signal { name: text(), body: "body".to_owned() }, 7),
+            (InboxBody::Signal { name: String::new(), body: String::new() }, 0),
+            (
+                InboxBody::Answer {
+                    question: QuestionId(u64::MAX),
+                    end: QuestionEnd::Answered,
+                    actor: text(),
+                    value: text(),
+                },
+                6,
+            ),
+            (InboxBody::Cancel { actor: text(), reason: "r".to_owned() }, 4),
+            (InboxBody::Reopen { actor: text(), raise: Limits::default() }, 3),
+        ];
+        for (body, texts) in sizes {
+            assert_eq!(body.size(), ITEM_OVERHEAD + texts, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_from_before_there_were_parents_reads_and_one_without_a_parent_says_nothing_of_it() {
+        let run = RunId([7; 16]);
+        let row = RunRow {
+            run,
+            tenant: "default".to_owned(),
+            admission: None,
+            loop_name: "echo".to_owned(),
+            version: "1.0.0".to_owned(),
+            definition: Digest::default(),
+            origin: None,
+            parent: None,
+            status: RunStatus::Running,
+            head: Seq(0),
+            hash: Digest::default(),
+            epoch: Epoch(1),
+            worker: None,
+            wake_at: None,
+            outcome: None,
+            iteration: 0,
+            tokens: 0,
+            spent: MicroUsd(0),
+            created_at: TimeMs(0),
+            updated_at: TimeMs(0),
+        };
+        let old = serde_json::to_value(&row).unwrap();
+        assert_eq!(old.get("parent"), None);
+        assert_eq!(serde_json::from_value::<RunRow>(old).unwrap(), row);
+        let child = RunRow { parent: Some(RunId([8; 16])), ..row };
+        let text = serde_json::to_string(&child).unwrap();
+        assert_eq!(serde_json::from_str::<RunRow>(&text).unwrap(), child);
+    }
+}
