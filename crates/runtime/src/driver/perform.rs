@@ -17,6 +17,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+/// How long a Call that may not be sent stays here before it is wanted again.
+const PAUSE_MS: u64 = 1_000;
+
 /// What every Call of a worker shares.
 #[derive(Clone)]
 pub struct Performer {
@@ -55,7 +58,7 @@ impl Performer {
         let clock = &*self.clock;
         let _seat = match self.enter(&work, (run, call), window).await {
             Ok(seat) => seat,
-            Err(not_now) => return self.not_now(call, not_now),
+            Err(not_now) => return self.not_now(call, not_now).await,
         };
         // A wall clock that was set back does not widen the window.
         if !window.is_open(clock) {
@@ -65,7 +68,7 @@ impl Performer {
             Ok(dispatch) => dispatch,
             Err(_) => return self.not_sent(call),
         };
-        let deadline = Deadline::at(clock, dispatch.abort_by);
+        let deadline = Deadline::of(&window, dispatch.abort_by);
         let timeout = deadline.left(clock);
         let context = CallContext {
             run: dispatch.run,
@@ -123,14 +126,18 @@ impl Performer {
     }
 
     /// Others are before it: nothing was sent, the Call is intended anew when it may be its turn.
-    fn not_now(&self, call: CallId, not_now: NotNow) -> Input {
+    async fn not_now(&self, call: CallId, not_now: NotNow) -> Input {
+        // The Run's own time may be ahead of a clock that was set back: whatever time it is given is over at once then,
+        // and only this keeps it from asking again and again.
+        let pause = not_now.again_in_ms.min(PAUSE_MS);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
         Input::Retry {
             call,
             failure: Failure::new("call.not_sent", not_now.why),
             setback: Setback::NotSent,
             usage: free(),
             cost: Some(MicroUsd(0)),
-            retry_at: self.clock.now().after(not_now.again_in_ms),
+            retry_at: self.clock.now().after(not_now.again_in_ms - pause),
         }
     }
 
