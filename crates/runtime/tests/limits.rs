@@ -246,3 +246,19 @@ async fn a_clock_that_is_set_back_before_a_closed_gate_makes_nobody_ask_again_an
     let entries = fleet.store.entries(run, Seq(0), 100_000).await.unwrap();
     assert!(entries.len() <= 200, "{} entries", entries.len());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_charges_nothing_for_a_call_that_waits_for_its_place() {
+    let takes = Duration::from_secs(20);
+    let provider = Arc::new(Provider { most: Some(1), takes, ..Provider::new() });
+    let program = Arc::new(asks().model("wise", Arc::new(Spoken(provider.clone()))));
+    let fleet = Fleet::over(&program).await;
+    let served = fleet.begin(&program).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let waiting = fleet.begin(&program).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    fleet.runtime.shutdown().await;
+    assert_eq!(provider.sent().len(), 1);
+    assert_eq!(fleet.setbacks(served).await, [Setback::Stopped]);
+    assert_eq!(fleet.setbacks(waiting).await, [Setback::NotSent]);
+}

@@ -56,7 +56,7 @@ impl Performer {
     ) -> Input {
         let call = permit.call();
         let clock = &*self.clock;
-        let _seat = match self.enter(&work, (run, call), window).await {
+        let _seat = match self.enter(&work, (run, call), window, &cancel).await {
             Ok(seat) => seat,
             Err(not_now) => return self.not_now(call, not_now).await,
         };
@@ -105,12 +105,25 @@ impl Performer {
         }
     }
 
-    /// Waits for a seat with the provider, where the Call goes to one.
-    async fn enter(&self, work: &Work, call: (RunId, CallId), window: Window) -> Result<Option<Seat>, NotNow> {
+    /// Waits for a seat with the provider, where the Call goes to one. A worker that stops, or a Run that is cancelled,
+    /// ends that at once: what is cut off while it only waits would count as sent.
+    async fn enter(
+        &self,
+        work: &Work,
+        call: (RunId, CallId),
+        window: Window,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Seat>, NotNow> {
         let Work::Model { model, .. } = work else { return Ok(None) };
         let (clock, entropy, config) = (&*self.clock, &*self.entropy, &self.config);
         let asking = Asking { clock, entropy, config, window, call };
-        self.limits.lane(model).enter(model.max_in_flight(), asking).await
+        let lane = self.limits.lane(model);
+        tokio::select! {
+            biased;
+            entered = lane.enter(model.max_in_flight(), asking) => entered,
+            () = self.patience.drain.cancelled() => Err(NotNow { why: "the worker stops", again_in_ms: 0 }),
+            () = cancel.cancelled() => Err(NotNow { why: "nobody wants it any more", again_in_ms: 0 }),
+        }
     }
 
     /// The dispatch window closed first: nothing was sent, the Call is intended anew.
@@ -130,7 +143,10 @@ impl Performer {
         // The Run's own time may be ahead of a clock that was set back: whatever time it is given is over at once then,
         // and only this keeps it from asking again and again.
         let pause = not_now.again_in_ms.min(PAUSE_MS);
-        tokio::time::sleep(Duration::from_millis(pause)).await;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = self.patience.drain.cancelled() => {}
+        }
         Input::Retry {
             call,
             failure: Failure::new("call.not_sent", not_now.why),
