@@ -9,17 +9,21 @@ use std::time::Duration;
 /// machine is suspended, so a longer one would overlook that much of the time after it.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// The dispatch window of one step, on the clock that nobody sets.
+/// The moment at which a step was applied, and how long its Calls may be sent from then on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Window {
+    /// The time that the step's Entries bear.
+    entered: TimeMs,
     opened_ms: u64,
     lasts_ms: u64,
 }
 
 impl Window {
-    /// It opens now. Opened before the wall clock is read for the same step, it closes no later than the other.
-    pub fn open(clock: &dyn Clock, lasts_ms: u64) -> Self {
-        Self { opened_ms: clock.steady_ms(), lasts_ms }
+    /// It opens now, before the wall clock is read for the same step, so that it closes no later than by that clock.
+    /// `head` is the time of the Entry before the step: a Journal's time does not go back with a clock.
+    pub fn open(clock: &dyn Clock, lasts_ms: u64, head: TimeMs) -> Self {
+        let opened_ms = clock.steady_ms();
+        Self { entered: clock.now().max(head), opened_ms, lasts_ms }
     }
 
     /// True while a Call of this step may still be sent.
@@ -42,9 +46,9 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// `wall`, and as far from now on the steady clock.
-    pub fn at(clock: &dyn Clock, wall: TimeMs) -> Self {
-        Self { wall, steady_ms: clock.steady_ms().saturating_add(wall.since(clock.now())) }
+    /// `wall`, and as far from the step that named it on the steady clock.
+    pub const fn of(step: &Window, wall: TimeMs) -> Self {
+        Self { wall, steady_ms: step.opened_ms.saturating_add(wall.since(step.entered)) }
     }
 
     /// How long until then.

@@ -51,7 +51,8 @@ impl Program {
     }
 
     /// One worker drives at most `runs` Runs of this Loop at once, and at least one. A Run that is started beyond
-    /// that is durable and waits for its turn; due ones stay in the store, where another worker may claim them.
+    /// that is durable and waits for its turn, and hears what it is told only then; due ones stay in the store, where
+    /// another worker may claim them.
     #[must_use]
     pub fn max_active(mut self, runs: usize) -> Self {
         self.max_active = Some(runs.max(1));

@@ -51,3 +51,17 @@ impl Entropy for SystemEntropy {
         loopd_kernel::Digest::of("loopd-entropy/1", &parts).0
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steady_clock_is_the_time_since_boot() {
+        // The kernel writes the same clock there, in seconds.
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+        let seconds: u64 = uptime.split('.').next().unwrap().parse().unwrap();
+        let steady = SystemClock.steady_ms();
+        assert!((seconds..seconds + 60).contains(&(steady / 1_000)), "{seconds} s, {steady} ms");
+    }
+}

@@ -6,37 +6,15 @@ mod world;
 use loopd_kernel::machine::{Admission, ToolTerms};
 use loopd_kernel::model::ToolOffer;
 use loopd_kernel::record::{Record, Setback};
-use loopd_kernel::{Decision, EffectClass, Event, Failure, Limits, Seq, TimeMs};
+use loopd_kernel::{Decision, EffectClass, Event, Failure, Limits, Seq};
 use loopd_runtime::*;
 use loopd_store::{MemoryStore, Store};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use world::port::Port;
+use world::turned::Turned;
 use world::{CountedEntropy, World, show_end};
-
-/// Two clocks that can be turned by themselves, in milliseconds; the timers of the async runtime hear nothing of it.
-struct Turned {
-    since: tokio::time::Instant,
-    wall: AtomicI64,
-    steady: AtomicI64,
-}
-
-impl Turned {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { since: tokio::time::Instant::now(), wall: AtomicI64::new(0), steady: AtomicI64::new(0) })
-    }
-}
-
-impl Clock for Turned {
-    fn now(&self) -> TimeMs {
-        TimeMs(10_000_000 + self.wall.load(Ordering::SeqCst)).after(self.since.elapsed().as_millis() as u64)
-    }
-
-    fn steady_ms(&self) -> u64 {
-        self.since.elapsed().as_millis() as u64 + self.steady.load(Ordering::SeqCst) as u64
-    }
-}
 
 /// A tool of class `once` that takes ten minutes and is given one.
 struct Slow(ToolOffer, Arc<AtomicU32>);
@@ -159,4 +137,40 @@ async fn without_a_suspend_a_call_has_exactly_its_time() {
     let began = tokio::time::Instant::now();
     assert!(matches!(driven.wait().await, RunEnd::Suspended(_)));
     assert_eq!(began.elapsed(), Duration::from_secs(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_counted_from_the_step_that_named_it() {
+    let offer = ToolOffer { name: "pay".into(), description: String::new(), parameters: "{}".into() };
+    let world = pay().with_tool(Arc::new(Slow(offer, Arc::default())));
+    let clock = Turned::new();
+    let port = Port::new(MemoryStore::new()).answering_late(2, Duration::from_secs(2));
+    let began = tokio::time::Instant::now();
+    let (_runtime, driven) = begin(port, &world, clock.clone()).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // It is sent after this, within its window.
+    clock.wall.fetch_sub(3_600_000, Ordering::SeqCst);
+    assert!(matches!(driven.wait().await, RunEnd::Suspended(_)));
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_a_run_whose_clock_was_set_back_has_no_more_time_than_any_other() {
+    let offer = ToolOffer { name: "pay".into(), description: String::new(), parameters: "{}".into() };
+    let world = World::new(|_, _, event| {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::tool("look", &1),
+            Event::ToolReturned(_) => Decision::tool("pay", &42),
+            other => return Err(Failure::unexpected(&other)),
+        })
+    });
+    let world = world.tool_taking("look", EffectClass::Read, 2_000).with_tool(Arc::new(Slow(offer, Arc::default())));
+    let clock = Turned::new();
+    let began = tokio::time::Instant::now();
+    let (_runtime, driven) = begin(Port::new(MemoryStore::new()), &world, clock.clone()).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // What follows in the Journal bears the time from before.
+    clock.wall.fetch_sub(3_600_000, Ordering::SeqCst);
+    assert!(matches!(driven.wait().await, RunEnd::Suspended(_)));
+    assert_eq!(began.elapsed(), Duration::from_secs(62));
 }

@@ -7,14 +7,15 @@ use loopd_kernel::machine::{Admission, ModelTerms};
 use loopd_kernel::model::{ModelCall, ModelReply};
 use loopd_kernel::record::{Record, Setback};
 use loopd_kernel::units::Price;
-use loopd_kernel::{Decision, Event, Failure, Kind, Limits, RunId, Seq, Usage};
+use loopd_kernel::{Decision, EffectClass, Event, Failure, Kind, Limits, RunId, Seq, Usage};
 use loopd_runtime::*;
 use loopd_store::{MemoryStore, Store};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
-use world::{CountedEntropy, VirtualClock, World, show_end};
+use world::turned::Turned;
+use world::{CountedEntropy, World, show_end};
 
 /// A provider that refuses its first Calls and notes when which Run was sent.
 struct Provider {
@@ -99,17 +100,18 @@ fn asks() -> Program {
 struct Fleet {
     runtime: Runtime,
     store: MemoryStore,
+    clock: Arc<Turned>,
 }
 
 impl Fleet {
     async fn over(program: &Arc<Program>) -> Self {
-        let store = MemoryStore::new();
+        let (store, clock) = (MemoryStore::new(), Turned::new());
         let runtime = Runtime::builder(Arc::new(store.clone()), Arc::new(FixedPrograms::new([program.clone()])))
-            .world(Arc::new(VirtualClock::default()), Arc::new(CountedEntropy::default()))
+            .world(clock.clone(), Arc::new(CountedEntropy::default()))
             .start()
             .await
             .unwrap();
-        Self { runtime, store }
+        Self { runtime, store, clock }
     }
 
     async fn begin(&self, program: &Arc<Program>) -> RunId {
@@ -216,4 +218,47 @@ async fn a_model_serves_so_many_at_once_and_in_the_order_in_which_they_came() {
         assert!(intents <= 20, "{intents} intents in 80 seconds");
         assert!(fleet.setbacks(*run).await.iter().all(|setback| *setback == Setback::NotSent));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_before_a_closed_gate_makes_nobody_ask_again_and_again() {
+    let refused =
+        Provider { name: Some("account"), refuses: 1, wait: Some(Duration::from_secs(60)), ..Provider::new() };
+    let provider = Arc::new(refused);
+    let model = Arc::new(Spoken(provider.clone()));
+    let program = Arc::new(asks().model("wise", model.clone()));
+    let fleet = Fleet::over(&program).await;
+    let patient = World::new(|_, _, event| {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::tool("look", &1),
+            Event::ToolReturned(_) => Decision::model(ModelCall::prompt("wise", "well?")),
+            Event::ModelReplied { .. } => Decision::finish(&"answered"),
+            other => return Err(Failure::unexpected(&other)),
+        })
+    })
+    .tool_taking("look", EffectClass::Read, 3_000);
+    let run = fleet.begin(&Arc::new(patient.program().clone().model("wise", model))).await;
+    fleet.begin(&program).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The Journal of the Run that looks goes on from where the clock was.
+    fleet.clock.wall.fetch_sub(3_600_000, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    let entries = fleet.store.entries(run, Seq(0), 100_000).await.unwrap();
+    assert!(entries.len() <= 200, "{} entries", entries.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_charges_nothing_for_a_call_that_waits_for_its_place() {
+    let takes = Duration::from_secs(20);
+    let provider = Arc::new(Provider { most: Some(1), takes, ..Provider::new() });
+    let program = Arc::new(asks().model("wise", Arc::new(Spoken(provider.clone()))));
+    let fleet = Fleet::over(&program).await;
+    let served = fleet.begin(&program).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let waiting = fleet.begin(&program).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    fleet.runtime.shutdown().await;
+    assert_eq!(provider.sent().len(), 1);
+    assert_eq!(fleet.setbacks(served).await, [Setback::Stopped]);
+    assert_eq!(fleet.setbacks(waiting).await, [Setback::NotSent]);
 }

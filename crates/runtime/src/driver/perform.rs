@@ -17,6 +17,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+/// How long a Call that may not be sent stays here before it is wanted again.
+const PAUSE_MS: u64 = 1_000;
+
 /// What every Call of a worker shares.
 #[derive(Clone)]
 pub struct Performer {
@@ -53,9 +56,9 @@ impl Performer {
     ) -> Input {
         let call = permit.call();
         let clock = &*self.clock;
-        let _seat = match self.enter(&work, (run, call), window).await {
+        let _seat = match self.enter(&work, (run, call), window, &cancel).await {
             Ok(seat) => seat,
-            Err(not_now) => return self.not_now(call, not_now),
+            Err(not_now) => return self.not_now(call, not_now).await,
         };
         // A wall clock that was set back does not widen the window.
         if !window.is_open(clock) {
@@ -65,7 +68,7 @@ impl Performer {
             Ok(dispatch) => dispatch,
             Err(_) => return self.not_sent(call),
         };
-        let deadline = Deadline::at(clock, dispatch.abort_by);
+        let deadline = Deadline::of(&window, dispatch.abort_by);
         let timeout = deadline.left(clock);
         let context = CallContext {
             run: dispatch.run,
@@ -102,12 +105,25 @@ impl Performer {
         }
     }
 
-    /// Waits for a seat with the provider, where the Call goes to one.
-    async fn enter(&self, work: &Work, call: (RunId, CallId), window: Window) -> Result<Option<Seat>, NotNow> {
+    /// Waits for a seat with the provider, where the Call goes to one. A worker that stops, or a Run that is cancelled,
+    /// ends that at once: what is cut off while it only waits would count as sent.
+    async fn enter(
+        &self,
+        work: &Work,
+        call: (RunId, CallId),
+        window: Window,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Seat>, NotNow> {
         let Work::Model { model, .. } = work else { return Ok(None) };
         let (clock, entropy, config) = (&*self.clock, &*self.entropy, &self.config);
         let asking = Asking { clock, entropy, config, window, call };
-        self.limits.lane(model).enter(model.max_in_flight(), asking).await
+        let lane = self.limits.lane(model);
+        tokio::select! {
+            biased;
+            entered = lane.enter(model.max_in_flight(), asking) => entered,
+            () = self.patience.drain.cancelled() => Err(NotNow { why: "the worker stops", again_in_ms: 0 }),
+            () = cancel.cancelled() => Err(NotNow { why: "nobody wants it any more", again_in_ms: 0 }),
+        }
     }
 
     /// Asks the target of a Call whether it happened.
@@ -135,14 +151,21 @@ impl Performer {
     }
 
     /// Others are before it: nothing was sent, the Call is intended anew when it may be its turn.
-    fn not_now(&self, call: CallId, not_now: NotNow) -> Input {
+    async fn not_now(&self, call: CallId, not_now: NotNow) -> Input {
+        // The Run's own time may be ahead of a clock that was set back: whatever time it is given is over at once then,
+        // and only this keeps it from asking again and again.
+        let pause = not_now.again_in_ms.min(PAUSE_MS);
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = self.patience.drain.cancelled() => {}
+        }
         Input::Retry {
             call,
             failure: Failure::new("call.not_sent", not_now.why),
             setback: Setback::NotSent,
             usage: free(),
             cost: Some(MicroUsd(0)),
-            retry_at: self.clock.now().after(not_now.again_in_ms),
+            retry_at: self.clock.now().after(not_now.again_in_ms - pause),
         }
     }
 

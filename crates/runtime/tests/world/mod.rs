@@ -3,6 +3,7 @@
 
 pub mod dying;
 pub mod port;
+pub mod turned;
 
 use dying::{Death, Dying};
 use loopd_kernel::budget::Limits;

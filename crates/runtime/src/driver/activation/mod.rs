@@ -356,7 +356,7 @@ impl Activation {
         let entropy = self.performer.entropy.clone();
         let mut salt = || entropy.salt();
         let window = self.dispatch_window_ms();
-        self.window = Window::open(&*self.performer.clock, window);
+        self.window = Window::open(&*self.performer.clock, window, self.machine.projection().head.at);
         // Without a lease nothing may be sent, so nothing is intended; the next beat renews it and says so.
         let stops = self.signals.drain.is_cancelled() || window == 0;
         let mut env = Env {
