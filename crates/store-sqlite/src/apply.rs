@@ -7,7 +7,7 @@ use crate::failure::Result;
 use crate::rows;
 use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq};
 use loopd_store::batch::head_after;
-use loopd_store::rows::{ITEM_BYTES, Waiting};
+use loopd_store::rows::Waiting;
 use loopd_store::{Batch, Expect, Expectation, InboxItem, QuestionRow, RunRow, RunStatus, StoreError, Write};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -224,8 +224,9 @@ impl<'a> Rows<'a> {
             return conflict(Expectation::Sealed(item.run));
         }
         let bytes = item.body.size();
-        if bytes > ITEM_BYTES {
-            return conflict(Expectation::ItemTooLarge { run: item.run, bytes, limit: ITEM_BYTES });
+        let limit = item.body.largest();
+        if bytes > limit {
+            return conflict(Expectation::ItemTooLarge { run: item.run, bytes, limit });
         }
         let waiting = match touched.waiting {
             Some(waiting) => waiting,

@@ -75,7 +75,7 @@ pub enum Write {
         bytes: Arc<[u8]>,
     },
     /// Adds an inbox item. The Run must exist, the key must be new for the Run, the Run must not be
-    /// sealed, the item must not be larger than [`crate::rows::ITEM_BYTES`], and its inbox must have room;
+    /// sealed, the item must not be larger than [`crate::InboxBody::largest`], and its inbox must have room;
     /// looked at in this order, so that whoever sends an item again after an unclear answer hears that it
     /// had arrived. The only write that a client handle may commit.
     AddInbox(InboxItem),

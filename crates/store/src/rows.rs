@@ -226,8 +226,11 @@ pub const INBOX_BYTES: usize = 64 << 20;
 /// The bytes that a full inbox still has for items that move a parked Run: 4 MiB.
 pub const INBOX_RESERVE_BYTES: usize = 4 << 20;
 
-/// The largest size of one item, in bytes as [`InboxBody::size`] counts them: 1 MiB.
+/// The largest size of one item that is no result, in bytes as [`InboxBody::size`] counts them: 1 MiB.
 pub const ITEM_BYTES: usize = 1 << 20;
+
+/// The largest size of a late result, in bytes as [`InboxBody::size`] counts them: 16 MiB.
+pub const RESULT_BYTES: usize = 16 << 20;
 
 /// What an item counts for besides its texts, in bytes.
 pub const ITEM_OVERHEAD: usize = 64;
@@ -250,6 +253,20 @@ impl Waiting {
 }
 
 impl InboxBody {
+    /// The largest size of an item like this: what a tool returned may be larger than what people send.
+    #[must_use]
+    pub const fn largest(&self) -> usize {
+        match self {
+            Self::Late { .. } => RESULT_BYTES,
+            Self::Signal { .. }
+            | Self::Answer { .. }
+            | Self::Cancel { .. }
+            | Self::Reopen { .. }
+            | Self::News(_)
+            | Self::Birth { .. } => ITEM_BYTES,
+        }
+    }
+
     /// The size that counts towards the caps, in bytes: that of its texts and [`ITEM_OVERHEAD`]. Never 0.
     #[must_use]
     pub const fn size(&self) -> usize {

@@ -51,6 +51,8 @@ fn step(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failu
         | Event::SignalReceived { .. }
         | Event::Answered { .. }
         | Event::TimerFired { .. }
+        | Event::ChildEnded { .. }
+        | Event::ChildParked { .. }
         | Event::CallDenied { .. } => Decision::none(),
     })
 }

@@ -3,7 +3,7 @@
 use crate::batch::{Batch, Expect, Write, head_after};
 use crate::error::{Expectation, StoreError};
 use crate::port::{Claim, Claimed, Page, RunFilter};
-use crate::rows::{ITEM_BYTES, InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, Waiting, WorkerId};
+use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, Waiting, WorkerId};
 use loopd_kernel::{Digest, Entry, QuestionId, RunId, Seq, TimeMs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -193,8 +193,9 @@ impl State {
             return conflict(Expectation::Sealed(item.run));
         }
         let bytes = item.body.size();
-        if bytes > ITEM_BYTES {
-            return conflict(Expectation::ItemTooLarge { run: item.run, bytes, limit: ITEM_BYTES });
+        let limit = item.body.largest();
+        if bytes > limit {
+            return conflict(Expectation::ItemTooLarge { run: item.run, bytes, limit });
         }
         if !item.body.has_room(Waiting { items: run.inbox.len(), bytes: run.bytes }) {
             return conflict(Expectation::InboxFull(item.run));
