@@ -9,21 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The Journal of a Run, as any process may read it at any time.
 pub fn read_journal(world: &World, run: RunId) -> Vec<Entry> {
-    read_store(world, async |store| store.entries(run, Seq(0), usize::MAX).await.expect("entries"))
+    read(world, async |store| store.entries(run, Seq(0), usize::MAX).await.expect("entries"))
 }
 
 pub fn newest(world: &World) -> Option<(RunId, RunStatus)> {
     if !world.path(".loopd/store.db").exists() {
         return None;
     }
-    read_store(world, async |store| {
+    read(world, async |store| {
         let page = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await.expect("runs");
         page.items.first().map(|row| (row.run, row.status))
     })
 }
 
 /// Reads the store as a client. Right after the first kill there may be a file without a schema: that is no store yet.
-pub fn read_store<T: Default>(world: &World, work: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
+fn read<T: Default>(world: &World, work: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("threads");
     threads.block_on(async {
         match SqliteStore::open_client(world.path(".loopd/store.db")) {

@@ -31,6 +31,8 @@ pub struct Line {
     pub tool: String,
     pub step: u32,
     pub key: String,
+    /// Who landed it.
+    pub process: u32,
 }
 
 /// Lands an effect: one write of one line, which a kill does not tear.
@@ -46,8 +48,10 @@ pub fn read(world: &World) -> Vec<Line> {
     let text = if world.path(NAME).exists() { world.read(NAME) } else { String::new() };
     assert!(text.is_empty() || text.ends_with('\n'), "a torn ledger");
     let line = |line: &str| {
-        let [run, tool, step, key, _, _] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("a line: {line}") };
-        Line { run: run.into(), tool: tool.into(), step: step.parse().expect("a step"), key: key.into() }
+        let words: Vec<&str> = line.split(' ').collect();
+        let [run, tool, step, key, _, process] = words[..] else { panic!("a line: {line}") };
+        let (step, process) = (step.parse().expect("a step"), process.parse().expect("a process"));
+        Line { run: run.into(), tool: tool.into(), step, key: key.into(), process }
     };
     text.lines().map(line).collect()
 }

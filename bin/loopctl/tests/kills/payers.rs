@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 pub const RUNS: usize = 12;
 
 /// Steps of each Run.
-const STEPS: u32 = 8;
+const STEPS: u32 = 16;
 
 /// Short, so that a pause which outlives it is one too.
 pub const LEASE: Duration = Duration::from_secs(2);

@@ -1,14 +1,13 @@
 //! One wave of paying Runs: their process is killed and paused at random moments until every Run has ended.
 
-use crate::journal::read_store;
-use crate::ledger::{self, Audit, OUTPUT};
+use crate::ledger::{self, Audit, Line, OUTPUT};
 use crate::payers::{self, DRIVES, ENDED, Errand, LEASE, RUNS};
 use crate::random::Random;
 use crate::world::{PATIENCE, World, code, pause, signal};
 use loopd_kernel::question::{Ask, QuestionEnd, Resolution};
 use loopd_kernel::{Entry, Limits, RunId, Seq};
 use loopd_runtime::{Clock, SystemClock};
-use loopd_store::{InboxBody, RunRow, RunStatus, Store, StoreError};
+use loopd_store::{InboxBody, QuestionRow, RunRow, RunStatus, Store, StoreError};
 use loopd_store_sqlite::SqliteStore;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read as _};
@@ -44,6 +43,8 @@ pub struct Report {
     pub audit: Audit,
     /// From each pause until the next process drove.
     pub takeovers: Vec<Duration>,
+    /// Effects that landed from a process that had been replaced.
+    pub late: usize,
     /// The Journals of the Runs, for whoever looks further.
     pub journals: BTreeMap<RunId, Vec<Entry>>,
 }
@@ -96,6 +97,7 @@ impl Process {
     fn end(mut self) -> String {
         let last = self.says(ENDED);
         if last.is_none() {
+            // It hangs, or it has failed already.
             let _ = self.child.kill();
         }
         let status = self.child.wait().expect("it ends");
@@ -112,6 +114,14 @@ impl Process {
     }
 }
 
+impl Drop for Process {
+    /// A test that fails leaves nobody behind, least of all a paused process.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Kills and pauses a process at random moments, answers what it leaves open, and looks at what came of it.
 pub fn ride(plan: &Plan<'_>, random: &mut Random) -> Report {
     let mut report = Report::default();
@@ -123,19 +133,20 @@ pub fn ride(plan: &Plan<'_>, random: &mut Random) -> Report {
             pause(Duration::from_millis(3));
         }
         if left > 0 && process.is_there() {
-            look(plan, &mut report);
-            if plan.zombies && random.below(3) == 0 {
+            look(plan, Duration::ZERO, &mut report);
+            let before = report.kills;
+            if plan.zombies && (report.takeovers.is_empty() || random.below(3) == 0) {
                 process = replace(plan, process, random, &mut report);
-                left -= 1;
-                continue;
+            } else {
+                report.kills += u32::from(process.kill());
+                process = Process::start(plan);
             }
-            left -= u32::from(process.kill() && count(&mut report));
-            process = Process::start(plan);
+            left -= report.kills - before;
             continue;
         }
         let last = process.end();
         assert_eq!(last, "well", "nobody has replaced it");
-        look(plan, &mut report);
+        look(plan, PATIENCE, &mut report);
         if !answer(plan, random) {
             break;
         }
@@ -143,11 +154,6 @@ pub fn ride(plan: &Plan<'_>, random: &mut Random) -> Report {
     }
     close(plan, &mut report);
     report
-}
-
-fn count(report: &mut Report) -> bool {
-    report.kills += 1;
-    true
 }
 
 /// Pauses the process, lets another one take over, and wakes the first, which may do what a zombie does.
@@ -161,8 +167,12 @@ fn replace(plan: &Plan<'_>, mut zombie: Process, random: &mut Random, report: &m
     let (drives, _) = heir.says(DRIVES).expect("somebody takes over");
     report.takeovers.push(drives - paused);
     pause(Duration::from_millis(random.below(300)));
+    let id = zombie.child.id();
+    let landed = || ledger::read(plan.world).iter().filter(|line| line.process == id).count();
+    let before = landed();
     signal(&zombie.child, "CONT");
     let last = zombie.end();
+    report.late += landed() - before;
     assert!(last == "well" || last.contains("fenced") || last.contains("Fenced"), "a zombie: {last}");
     report.kills += 1;
     heir
@@ -202,9 +212,22 @@ fn threads() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("threads")
 }
 
+/// Reads the store as a client, as soon as there is one to read. Until the first driver has made it there is none.
+fn read<T>(plan: &Plan<'_>, patience: Duration, work: impl AsyncFnOnce(&SqliteStore) -> T) -> Option<T> {
+    let begun = Instant::now();
+    loop {
+        match SqliteStore::open_client(plan.world.path(".loopd/store.db")) {
+            Ok(store) => return Some(threads().block_on(work(&store))),
+            Err(StoreError::Unavailable(_)) if begun.elapsed() >= patience => return None,
+            Err(StoreError::Unavailable(_)) => pause(Duration::from_millis(10)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// The Runs of this wave, and their Journals as a reader sees them now.
-fn journals(plan: &Plan<'_>) -> Vec<(RunRow, Vec<Entry>)> {
-    read_store(plan.world, async |store| {
+fn journals(plan: &Plan<'_>, patience: Duration) -> Option<Vec<(RunRow, Vec<Entry>)>> {
+    read(plan, patience, async |store| {
         let mut found = Vec::new();
         for row in payers::runs_of(store, &plan.wave).await.expect("runs") {
             let entries = store.entries(row.run, Seq(0), usize::MAX).await.expect("entries");
@@ -215,13 +238,15 @@ fn journals(plan: &Plan<'_>) -> Vec<(RunRow, Vec<Entry>)> {
 }
 
 /// Looks at every Journal: what was seen before has to be there, byte by byte.
-fn look(plan: &Plan<'_>, report: &mut Report) {
-    let mut now: BTreeMap<RunId, Vec<Entry>> =
-        journals(plan).into_iter().map(|(row, entries)| (row.run, entries)).collect();
+fn look(plan: &Plan<'_>, patience: Duration, report: &mut Report) {
+    let Some(found) = journals(plan, patience) else { return };
+    let mut now: BTreeMap<RunId, Vec<Entry>> = found.into_iter().map(|(row, entries)| (row.run, entries)).collect();
     for (run, before) in std::mem::take(&mut report.journals) {
         let after = now.entry(run).or_default();
         if !after.starts_with(&before) {
             report.audit.lose(format!("{run}: of {} acknowledged entries some are gone or changed", before.len()));
+            show(run, &before);
+            show(run, after);
         }
     }
     report.journals = now;
@@ -231,22 +256,11 @@ fn look(plan: &Plan<'_>, report: &mut Report) {
 /// Nobody drives meanwhile, so nothing lands after the look. True: there was something to say.
 fn answer(plan: &Plan<'_>, random: &mut Random) -> bool {
     let ledger = ledger::read(plan.world);
-    let mut fail_or_retry = Vec::new();
-    fail_or_retry.resize_with(RUNS * 8, || random.below(2) == 0);
-    read_store(plan.world, async |store| {
-        let mut said = false;
+    let mut said = false;
+    let answered = read(plan, PATIENCE, async |store| {
         for row in payers::runs_of(store, &plan.wave).await.expect("runs") {
             for open in store.questions(Some(row.run), 99).await.expect("questions") {
-                let Ask::Resolve { tool, args, .. } = &open.question.ask else { panic!("{open:?}") };
-                let payers::Step { step } = serde_json::from_str(args).expect("its arguments");
-                let run = row.run.to_string();
-                let landed = ledger.iter().any(|line| line.run == run && line.tool == *tool && line.step == step);
-                let resolution = match fail_or_retry.pop() {
-                    _ if landed => Resolution::Landed { output: OUTPUT.into() },
-                    Some(true) => Resolution::Retry,
-                    _ => Resolution::Failed { evidence: "it is not in the ledger".into() },
-                };
-                let value = serde_json::to_string(&resolution).expect("JSON");
+                let value = serde_json::to_string(&truth(&open, &ledger, random)).expect("JSON");
                 let end = QuestionEnd::Answered;
                 let body = InboxBody::Answer { question: open.question.id, end, actor: "ada".into(), value };
                 tell(store, row.run, format!("answer {}", open.question.id), body).await;
@@ -258,8 +272,23 @@ fn answer(plan: &Plan<'_>, random: &mut Random) -> bool {
                 said = true;
             }
         }
-        said
-    })
+    });
+    answered.expect("a store");
+    said
+}
+
+/// What became of a call. That it did not happen can be said in two ways.
+fn truth(open: &QuestionRow, ledger: &[Line], random: &mut Random) -> Resolution {
+    let Ask::Resolve { tool, args, .. } = &open.question.ask else { panic!("{open:?}") };
+    let payers::Step { step } = serde_json::from_str(args).expect("its arguments");
+    let run = open.run.to_string();
+    if ledger.iter().any(|line| line.run == run && line.tool == *tool && line.step == step) {
+        Resolution::Landed { output: OUTPUT.into() }
+    } else if random.below(2) == 0 {
+        Resolution::Retry
+    } else {
+        Resolution::Failed { evidence: "it is not in the ledger".into() }
+    }
 }
 
 async fn tell(store: &SqliteStore, run: RunId, key: String, body: InboxBody) {
@@ -270,7 +299,7 @@ async fn tell(store: &SqliteStore, run: RunId, key: String, body: InboxBody) {
 fn close(plan: &Plan<'_>, report: &mut Report) {
     let ledger = ledger::read(plan.world);
     let definition = payers::definition();
-    let found = journals(plan);
+    let found = journals(plan, PATIENCE).expect("a store");
     if found.len() != RUNS {
         report.audit.lose(format!("{} of {RUNS} runs are there", found.len()));
     }
@@ -278,11 +307,15 @@ fn close(plan: &Plan<'_>, report: &mut Report) {
         let audit = ledger::audit(row.run, &entries, &*definition, &ledger);
         if !audit.wrong.is_empty() && !plan.lies {
             println!("{} is {:?}: {:?}", row.run, row.status, audit.wrong);
-            for entry in &entries {
-                let payload = String::from_utf8_lossy(&entry.payload);
-                println!("  {} {:?} {} {payload}", entry.seq, entry.kind, entry.record);
-            }
+            show(row.run, &entries);
         }
         report.audit.add(audit);
+    }
+}
+
+fn show(run: RunId, entries: &[Entry]) {
+    println!("the journal of {run}, {} entries:", entries.len());
+    for entry in entries {
+        println!("  {} {:?} {} {}", entry.seq, entry.kind, entry.record, String::from_utf8_lossy(&entry.payload));
     }
 }
