@@ -7,8 +7,7 @@ use loopd_kernel::machine::{Admission, ToolTerms};
 use loopd_kernel::model::ToolOffer;
 use loopd_kernel::{Cx, Decision, EffectClass, ErasedLoop, Event, Failure, Limits, Loop, RunId, TimeMs, erase};
 use loopd_runtime::{
-    CallContext, Clock, Config, DriveError, FixedPrograms, Program, RunEnd, Runtime, StartError, SystemClock, Tool,
-    ToolError,
+    CallContext, Clock, Config, DriveError, FixedPrograms, Program, RunEnd, Runtime, SystemClock, Tool, ToolError,
 };
 use loopd_store::{RunFilter, RunRow, RunStatus, Store, StoreError};
 use loopd_store_sqlite::SqliteStore;
@@ -161,20 +160,20 @@ fn program(errand: &Errand) -> Arc<Program> {
 
 /// Takes the driver role as soon as it is free or its lease has lapsed.
 ///
-/// The role is then taken once more, by a clock that goes wrong by all that its first lease is longer than ours: so
-/// whoever pauses us waits for our lease and not for that one.
+/// Where it is free it is taken by a clock that goes wrong by all that its first lease is longer than ours: so whoever
+/// pauses us waits for our lease and not for that one. By that clock no lease of others has lapsed, so what a paused
+/// process has is taken by the right one.
 fn take_the_role(path: &Path) -> Result<SqliteStore, StoreError> {
+    let early = i64::try_from((FIRST_LEASE - LEASE).as_millis()).expect("a short time");
     loop {
-        match SqliteStore::open_driver(path) {
-            Ok(first) => drop(first),
-            Err(StoreError::DriverElsewhere(_)) => {
-                pause(Duration::from_millis(10));
-                continue;
+        let now = SystemClock.now();
+        for at in [TimeMs(now.0 - early), now] {
+            match SqliteStore::open_driver_at(path, at) {
+                Err(StoreError::DriverElsewhere(_)) => {}
+                opened => return opened,
             }
-            Err(error) => return Err(error),
         }
-        let early = i64::try_from((FIRST_LEASE - LEASE).as_millis()).expect("a short time");
-        return SqliteStore::open_driver_at(path, TimeMs(SystemClock.now().0 - early));
+        pause(Duration::from_millis(10));
     }
 }
 
@@ -201,7 +200,7 @@ async fn rests(store: &dyn Store, wave: &str) -> Result<bool, StoreError> {
 pub fn run(errand: &Errand) {
     let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let ended = threads.expect("threads").block_on(async {
-        let store = take_the_role(&errand.folder.join(".loopd/store.db")).map_err(|error| error.to_string())?;
+        let store = take_the_role(&errand.folder.join(".loopd/store.db")).map_err(|error| format!("{error:?}"))?;
         println!("\n{DRIVES}");
         let config = Config {
             lease: LEASE,
@@ -212,7 +211,7 @@ pub fn run(errand: &Errand) {
         };
         let programs = Arc::new(FixedPrograms::new([program(errand)]));
         let runtime = Runtime::builder(Arc::new(store), programs).config(config).start().await;
-        let runtime = runtime.map_err(|error| error.to_string())?;
+        let runtime = runtime.map_err(|error| format!("{error:?}"))?;
         let ended = pay_all(&runtime, errand).await;
         runtime.shutdown().await;
         ended
@@ -225,12 +224,12 @@ async fn pay_all(runtime: &Runtime, errand: &Errand) -> Result<(), String> {
     for number in 0..RUNS {
         let key = Some(format!("{}{number}", errand.wave));
         let admission = Admission { tenant: "default".into(), input: "null".into(), limits: Limits::default(), key };
-        runtime.start(&payer, admission).await.map_err(|error: StartError| error.to_string())?;
+        runtime.start(&payer, admission).await.map_err(|error| format!("{error:?}"))?;
     }
     let fenced = Arc::new(Notify::new());
     let mut watched: Vec<RunId> = Vec::new();
     loop {
-        let rows = runs_of(&**runtime.store(), &errand.wave).await.map_err(|error| error.to_string())?;
+        let rows = runs_of(&**runtime.store(), &errand.wave).await.map_err(|error| format!("{error:?}"))?;
         for run in rows.iter().map(|row| row.run).filter(|run| !watched.contains(run)).collect::<Vec<_>>() {
             if let Some(driven) = runtime.driven(run) {
                 watched.push(run);
@@ -242,11 +241,11 @@ async fn pay_all(runtime: &Runtime, errand: &Errand) -> Result<(), String> {
                 });
             }
         }
-        if rests(&**runtime.store(), &errand.wave).await.map_err(|error| error.to_string())? {
+        if rests(&**runtime.store(), &errand.wave).await.map_err(|error| format!("{error:?}"))? {
             return Ok(());
         }
         tokio::select! {
-            () = fenced.notified() => return Err("fenced".into()),
+            () = fenced.notified() => return Err("Fenced".into()),
             () = tokio::time::sleep(Duration::from_millis(10)) => {}
         }
     }
