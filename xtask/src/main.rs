@@ -16,7 +16,9 @@ cargo xtask WORD
   check                        formatting, tidy, architecture, clippy
   test                         all tests of the workspace, doc tests included
   demo                         the main job, offline: run, kill, resume, record, replay
-  kills [--count N]            kill the real program N times at random points (default 20)
+  kills [--kills N] [--store sqlite] [--zombies]
+                               kill real processes N times at random points (default 20) and count their effects;
+                               with --zombies some are paused past their lease instead, and woken when replaced
   sim [--seeds N | --seed S]   the deterministic simulation, optimised: N seeds (default 2000), or one again
   mutants [NAME…]              break the program on purpose: each fault must turn its named test red
   bench [--quick] [--json F]   speed and memory beside the raw limits of this machine
@@ -28,7 +30,7 @@ enum Word {
     Check,
     Test,
     Demo,
-    Kills { count: u32 },
+    Kills(words::Kills),
     Sim { seeds: words::Seeds },
     Mutants { names: Vec<String> },
     Bench { arguments: Vec<OsString> },
@@ -52,7 +54,7 @@ fn run(word: Word) -> Result<()> {
         Word::Check => words::check(&root)?,
         Word::Test => words::test(&root)?,
         Word::Demo => words::demo(&root)?,
-        Word::Kills { count } => words::kills(&root, count)?,
+        Word::Kills(kills) => words::kills(&root, kills)?,
         Word::Sim { seeds } => words::sim(&root, seeds)?,
         Word::Mutants { names } => trial::mutants(&root, &names)?,
         Word::Bench { arguments } => words::bench(&root, &arguments)?,
@@ -71,7 +73,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Word> {
         "check" => Word::Check,
         "test" => Word::Test,
         "demo" => Word::Demo,
-        "kills" => Word::Kills { count: count(&mut parser)? },
+        "kills" => return Ok(Word::Kills(kills(&mut parser)?)),
         "sim" => Word::Sim { seeds: seeds(&mut parser)? },
         "mutants" => return Ok(Word::Mutants { names: names(&mut parser)? }),
         // The benchmark program knows its own options.
@@ -86,12 +88,22 @@ fn parse(mut parser: lexopt::Parser) -> Result<Word> {
     }
 }
 
-fn count(parser: &mut lexopt::Parser) -> Result<u32> {
-    match parser.next()? {
-        None => Ok(20),
-        Some(Long("count")) => parser.value()?.parse().context("--count wants a number"),
-        Some(other) => Err(other.unexpected().into()),
+fn kills(parser: &mut lexopt::Parser) -> Result<words::Kills> {
+    let mut kills = words::Kills { count: 20, zombies: false };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("kills" | "count") => kills.count = parser.value()?.parse().context("--kills wants a number")?,
+            Long("zombies") => kills.zombies = true,
+            Long("store") => {
+                let store = parser.value()?.string()?;
+                if store != "sqlite" {
+                    bail!("there are no kills over a store `{store}`: only --store sqlite is built");
+                }
+            }
+            other => return Err(other.unexpected().into()),
+        }
     }
+    Ok(kills)
 }
 
 fn seeds(parser: &mut lexopt::Parser) -> Result<words::Seeds> {
@@ -112,4 +124,33 @@ fn names(parser: &mut lexopt::Parser) -> Result<Vec<String>> {
         }
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kills(arguments: &[&str]) -> Result<words::Kills> {
+        match parse(lexopt::Parser::from_args(std::iter::once("kills").chain(arguments.iter().copied())))? {
+            Word::Kills(kills) => Ok(kills),
+            _ => bail!("another word"),
+        }
+    }
+
+    #[test]
+    fn kills_take_their_options_in_any_order() -> Result<()> {
+        let read = |arguments: &[&str]| kills(arguments).map(|kills| (kills.count, kills.zombies));
+        assert_eq!(read(&[])?, (20, false));
+        assert_eq!(read(&["--store", "sqlite", "--kills", "100"])?, (100, false));
+        assert_eq!(read(&["--zombies", "--count=7"])?, (7, true));
+        Ok(())
+    }
+
+    #[test]
+    fn kills_over_a_store_that_is_not_built_are_refused() {
+        let said = |arguments: &[&str]| kills(arguments).map_or_else(|error| format!("{error:#}"), |_| String::new());
+        assert!(said(&["--store", "postgres"]).contains("only --store sqlite is built"));
+        assert!(said(&["--kills", "many"]).starts_with("--kills wants a number"));
+        assert!(said(&["--kill", "1"]).contains("--kill"));
+    }
 }

@@ -63,15 +63,37 @@ pub fn demo(root: &Path) -> Result<()> {
     run(root, Command::new("bash").arg(script))
 }
 
-/// Kills the real program again and again and looks at what it left.
-pub fn kills(root: &Path, count: u32) -> Result<()> {
+/// A series of kills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kills {
+    pub count: u32,
+    /// Some of the kills are pauses that outlive a lease.
+    pub zombies: bool,
+}
+
+/// What the line begins with in which a series says what it came to.
+const TALLY: &str = "kills=";
+
+/// Kills real processes again and again and counts what became of their effects. The last line is the tally.
+pub fn kills(root: &Path, kills: Kills) -> Result<()> {
     require(root, "bin/loopctl/tests/kills.rs")?;
-    let arguments: &[&str] = if has_nextest(root) {
-        &["nextest", "run", "--package", "loopctl", "--test", "kills", "--no-capture"]
-    } else {
-        &["test", "--package", "loopctl", "--test", "kills", "--", "--nocapture"]
-    };
-    run(root, command(arguments).env("LOOPD_KILLS", count.to_string()))
+    // Not through nextest, which would end a long series, and whose summary would be the last word.
+    let arguments = ["test", "--quiet", "--package", "loopctl", "--test", "kills", "e2e_kills", "--", "--nocapture"];
+    let mut command = command(&arguments);
+    command.env("LOOPD_KILLS", kills.count.to_string()).env("LOOPD_ZOMBIES", u8::from(kills.zombies).to_string());
+    let mut tally = None;
+    let passed = streamed(root, &mut command, |line| {
+        let is_tally = line.starts_with(TALLY);
+        if is_tally {
+            tally = Some(line.to_owned());
+        }
+        !is_tally
+    })?;
+    match &tally {
+        Some(tally) => println!("{tally}"),
+        None => bail!("the series ended without a tally; see above"),
+    }
+    if passed { Ok(()) } else { bail!("the kills found something; see above") }
 }
 
 /// Which seeds the simulation runs.
@@ -132,16 +154,24 @@ fn run(root: &Path, command: &mut Command) -> Result<()> {
 
 /// Passes the output on while adding up its result lines; says whether the command succeeded.
 fn counted(root: &Path, arguments: &[&str], totals: &mut Totals) -> Result<bool> {
-    let mut command = command(arguments);
-    let shown = shown(&command);
+    streamed(root, &mut command(arguments), |line| {
+        totals.add_line(line);
+        true
+    })
+}
+
+/// Passes those lines of the output on that `look` wants to be seen; says whether the command succeeded.
+fn streamed(root: &Path, command: &mut Command, mut look: impl FnMut(&str) -> bool) -> Result<bool> {
+    let shown = shown(command);
     eprintln!("$ {shown}");
     let started = command.current_dir(root).stdout(Stdio::piped()).spawn();
     let mut child = started.with_context(|| format!("cannot start `{shown}`"))?;
     let output = child.stdout.take().context("the child has no output")?;
     for line in BufReader::new(output).split(b'\n') {
         let line = String::from_utf8_lossy(&line?).into_owned();
-        totals.add_line(&line);
-        println!("{line}");
+        if look(&line) {
+            println!("{line}");
+        }
     }
     Ok(child.wait()?.success())
 }

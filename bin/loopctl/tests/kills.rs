@@ -1,129 +1,165 @@
-//! `kill -9` of the real program at random moments of real agent runs, until each has ended all the same.
+//! `kill -9` of real processes at random moments, over one store, until every Run has ended all the same.
 //!
-//! `LOOPD_KILLS=N` says how often (5 here, more in `cargo xtask kills`), `LOOPD_SEED=S` repeats a series. What is
-//! checked, after every kill and at the end:
+//! `LOOPD_KILLS=N` says how often (6 here, more in `cargo xtask kills`), `LOOPD_ZOMBIES=1` that some of the kills are
+//! pauses past the lease, `LOOPD_SEED=S` repeats the moments of a series. Two kinds of load take turns:
+//! * `loopctl run` of an agent whose tools read files;
+//! * a process that drives a dozen Runs at once, each paying in every step, into a ledger outside the store.
+//!
+//! What is checked, after every kill and at the end:
 //! * what a reader had seen before the kill is still there, byte by byte (acknowledged is durable);
-//! * the chain verifies;
-//! * every call was intended before it settled, and settled exactly once;
-//! * the strict replay of the recording agrees.
+//! * the chain verifies, and the strict replay agrees;
+//! * every call of an agent was intended before it settled, and settled exactly once;
+//! * every payment is in the ledger exactly once, as its target counts, and every Run has completed. Questions are
+//!   answered by what the ledger says, when nobody drives any more.
 //!
-//! It does not prove that an effect in the world happens only once: the tools here read. The crash matrix and the
-//! small model do, and `a_call_that_may_have_happened_asks_a_person` shows it in this program.
+//! The last test shows that a payment which happened twice would be noticed, and one that is missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 #[path = "cli/world.rs"]
 #[expect(dead_code, reason = "the world of the other tests, of which this one needs a part")]
 mod world;
 
+#[path = "kills/agents.rs"]
+mod agents;
 #[path = "kills/journal.rs"]
 mod journal;
+#[path = "kills/ledger.rs"]
+mod ledger;
+#[path = "kills/payers.rs"]
+mod payers;
+#[path = "kills/random.rs"]
+mod random;
+#[path = "kills/wave.rs"]
+mod wave;
 
-use journal::{grown, newest, read_journal, settled_once};
-use loopd_kernel::Entry;
-use loopd_store::RunStatus;
-use std::time::{Duration, Instant};
-use world::{World, end, pause, signal};
+use ledger::Audit;
+use random::{Random, number, seed};
+use std::time::Duration;
+use wave::{ERRAND, Plan, TAKEOVER};
+use world::World;
 
-/// Kills of one run. A model call that is lost with its worker three times is given up, which is another story.
-const KILLS_PER_RUN: u32 = 2;
+/// Kills of one wave of paying Runs.
+const KILLS_PER_WAVE: u32 = 6;
 
-/// The longest time until a kill: about as long as an undisturbed run takes.
-const LATEST_MS: u64 = 450;
-
-/// Attempts in a row that ended before their kill, after which something is wrong with this test.
+/// Runs in a row that ended before their kill, after which something is wrong with this test.
 const MISSES: u32 = 200;
 
-/// Turns of a model that looks, reads, searches, and reads several files at once.
-const SCRIPT: &str = r#"{"label": "", "pace": {"delay_ms": 25, "word_ms": 2},
- "turns": [
-  {"when": {"turn": 1}, "say": "I look at the folder.", "use": [{"tool": "list_files", "args": {"path": "."}}]},
-  {"when": {"turn": 2}, "use": [{"tool": "read_file", "args": {"path": "tea.md"}}, {"tool": "read_file", "args": {"path": "coffee.md"}}]},
-  {"when": {"turn": 3}, "use": [{"tool": "search_files", "args": {"text": "made of"}}]},
-  {"when": {"turn": 4}, "use": [{"tool": "read_file", "args": {"path": "none.md"}}]},
-  {"when": {"turn": 5}, "use": [{"tool": "read_file", "args": {"wrong": true}}]},
-  {"when": {"turn": 6}, "use": [{"tool": "list_files", "args": {"path": "."}}, {"tool": "read_file", "args": {"path": "tea.md"}},
-    {"tool": "search_files", "args": {"text": "beans"}}]},
-  {"when": {"turn": 7}, "say": "Tea is leaves, coffee is beans."}
- ]}"#;
+/// Kills within which a tool that lies is found; the first one nearly always does it.
+const LIES: u32 = 60;
 
-/// Small, and the same for the same seed.
-struct Random(u64);
+/// Everything that a series came to.
+#[derive(Default)]
+struct Series {
+    kills: u32,
+    runs: usize,
+    audit: Audit,
+    takeovers: Vec<Duration>,
+    late: usize,
+    misses: u32,
+}
 
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        // xorshift64*: good enough to choose moments.
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % end
+impl Series {
+    fn count(&mut self, kills: u32, runs: usize) {
+        self.kills += kills;
+        self.runs += runs;
+        self.misses = if kills == 0 { self.misses + 1 } else { 0 };
+        assert!(self.misses < MISSES, "every run ended before it could be killed");
+    }
+
+    /// Prints what was found, in one line that `cargo xtask kills` ends with, and fails when something is wrong.
+    fn finish(&self) {
+        let longest = self.takeovers.iter().max();
+        if let Some(longest) = longest {
+            let (pauses, late, allowed) = (self.takeovers.len(), self.late, TAKEOVER.as_millis());
+            let longest = longest.as_millis();
+            println!("pauses={pauses} landed-late={late} longest-takeover={longest}ms, {allowed}ms are allowed");
+        }
+        let Audit { effects, doubled, lost, unknown, wrong } = &self.audit;
+        let (kills, runs) = (self.kills, self.runs);
+        println!("kills={kills} runs={runs} effects={effects} doubled={doubled} lost={lost} unknown={unknown}");
+        assert!(wrong.is_empty() && *doubled == 0 && *lost == 0, "{wrong:#?}");
+        assert!(longest.is_none_or(|longest| *longest <= TAKEOVER), "nobody took over in time: {:?}", self.takeovers);
     }
 }
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
-}
-
-#[expect(clippy::disallowed_methods, reason = "a seed that differs from one series to the next; it is printed")]
-fn fresh_seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
-    u64::from(now.subsec_nanos()) << 20 | u64::from(std::process::id())
+/// The paying process, when this program was started to be it.
+fn is_an_errand() -> bool {
+    let errand = std::env::var(ERRAND).ok();
+    if let Some(errand) = &errand {
+        payers::run(&serde_json::from_str(errand).expect("an errand"));
+    }
+    errand.is_some()
 }
 
 #[test]
 fn e2e_kills_lose_nothing_and_repeat_nothing() {
-    let kills = u32::try_from(number("LOOPD_KILLS").unwrap_or(5)).expect("a count");
-    let seed = number("LOOPD_SEED").unwrap_or_else(fresh_seed);
-    println!("LOOPD_KILLS={kills} LOOPD_SEED={seed} cargo test -p loopctl --test kills -- --nocapture");
+    if is_an_errand() {
+        return;
+    }
+    let kills = u32::try_from(number("LOOPD_KILLS").unwrap_or(6)).expect("a count");
+    let (seed, zombies) = (seed(), number("LOOPD_ZOMBIES").is_some_and(|zombies| zombies > 0));
+    let pauses = if zombies { "LOOPD_ZOMBIES=1 " } else { "" };
+    println!(
+        "{pauses}LOOPD_KILLS={kills} LOOPD_SEED={seed} cargo test -p loopctl --test kills e2e_kills -- --nocapture"
+    );
     let mut random = Random(seed | 1);
     let world = World::new();
-    world.write("demo.json", SCRIPT);
-    let (mut done, mut runs, mut misses) = (0, 0, 0);
-    while done < kills {
-        let key = format!("k{runs}");
-        runs += 1;
-        let of_this = u32::min(KILLS_PER_RUN, kills - done);
-        let killed = kill_and_finish(&world, &key, of_this, &mut random);
-        done += killed;
-        misses = if killed == 0 { misses + 1 } else { 0 };
-        assert!(misses < MISSES, "every run ended before it could be killed");
+    world.write("demo.json", agents::SCRIPT);
+    let mut series = Series::default();
+    let mut round = 0;
+    while series.kills < kills && series.audit.wrong.is_empty() {
+        round += 1;
+        let of_this = agents::KILLS_PER_RUN.min(kills - series.kills);
+        let killed = agents::kill_and_finish(&world, &format!("k{round}"), of_this, &mut random);
+        series.count(killed, 1);
+        if series.kills == kills {
+            break;
+        }
+        let of_this = KILLS_PER_WAVE.min(kills - series.kills);
+        let test = "e2e_kills_lose_nothing_and_repeat_nothing";
+        let plan = Plan { world: &world, test, wave: format!("w{round}-"), kills: of_this, zombies, lies: false };
+        let report = wave::ride(&plan, &mut random);
+        println!("  {} kills of {} paying runs: {:?}", report.kills, payers::RUNS, report.audit);
+        series.count(report.kills, payers::RUNS);
+        series.audit.add(report.audit);
+        series.takeovers.extend(report.takeovers);
+        series.late += report.late;
     }
     let verified = world.loopctl(&["store", "verify"]);
     assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
-    println!("{done} kills over {runs} runs");
+    series.finish();
+    // Two kills are those of the first agent.
+    assert!(!zombies || kills <= agents::KILLS_PER_RUN || !series.takeovers.is_empty(), "nobody was paused");
 }
 
-/// Starts a run, kills it at most so often, and lets it end. Returns how often it was killed.
-fn kill_and_finish(world: &World, key: &str, kills: u32, random: &mut Random) -> u32 {
-    let start = ["run", "agent.yaml", "What is in the files?", "--key", key];
-    let before = newest(world);
-    let mut killed = 0;
-    let mut seen: Vec<Entry> = Vec::new();
-    for _ in 0..kills {
-        // After the first time the run may be named by its key or by what it is.
-        let args: &[&str] = match newest(world) {
-            newest if newest != before && random.below(2) == 0 => &["run", "resume", "last"],
-            _ => &start,
-        };
-        let child = world.start(args);
-        let moment = Instant::now() + Duration::from_millis(random.below(LATEST_MS));
-        while Instant::now() < moment {
-            if let Some((run, _)) = newest(world).filter(|newest| Some(*newest) != before) {
-                seen = grown(seen, read_journal(world, run));
-            }
-            pause(Duration::from_millis(3));
-        }
-        signal(&child, "KILL");
-        killed += u32::from(end(child).code == 128 + 9);
+/// The same load with a tool that pays and says that it reads: what it repeats after a kill is found. So is a payment
+/// that is not in the ledger.
+#[test]
+fn e2e_a_payment_that_is_declared_a_read_is_found() {
+    if is_an_errand() {
+        return;
     }
-    let last = world.loopctl(&start);
-    assert_eq!((last.code, last.out.as_str()), (0, "Tea is leaves, coffee is beans.\n"), "{}", last.err);
-    let (run, status) = newest(world).expect("a run");
-    assert_eq!(status, RunStatus::Ended);
-    let entries = grown(seen, read_journal(world, run));
-    println!("  {}", settled_once(&entries));
-    let fixture = format!("{key}.loopfix");
-    assert_eq!(world.loopctl(&["record", "last", "-o", &fixture]).code, 0);
-    let replayed = world.loopctl(&["replay", &fixture, "--strict"]);
-    assert_eq!(replayed.code, 0, "{}{}", replayed.out, replayed.err);
-    killed
+    let test = "e2e_a_payment_that_is_declared_a_read_is_found";
+    let mut random = Random(17);
+    let (mut kills, mut waves) = (0, 0);
+    while kills < LIES {
+        let world = World::new();
+        waves += 1;
+        let plan = Plan { world: &world, test, wave: format!("w{waves}-"), kills: 2, zombies: false, lies: true };
+        let report = wave::ride(&plan, &mut random);
+        kills += report.kills;
+        assert_eq!(report.audit.lost, 0, "{:?}", report.audit);
+        if report.audit.doubled == 0 {
+            continue;
+        }
+        println!("{} payments doubled after {kills} kills", report.audit.doubled);
+        let (run, entries) = report.journals.first_key_value().expect("a run");
+        let mut lines = ledger::read(&world);
+        let key = lines.iter().find(|line| line.run == run.to_string()).expect("it has paid").key.clone();
+        lines.retain(|line| line.key != key);
+        // The Journal says that it landed, and the Run that it is complete.
+        assert_eq!(ledger::audit(*run, entries, &*payers::definition(), &lines).lost, 2);
+        return;
+    }
+    panic!("a payment that happened twice is not noticed");
 }
