@@ -104,6 +104,8 @@ pub enum Upgrade {
     Adopt,
     /// Leaves them to a worker that has exactly the definition which they were started with.
     Pin,
+    /// Decides nothing, only closes: fits every Run, and nothing is recorded of it.
+    Unasked,
 }
 
 /// The object-safe form of a [`Loop`]: JSON text in, JSON text out.

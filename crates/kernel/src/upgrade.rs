@@ -89,6 +89,9 @@ pub fn major(version: &str) -> &str {
 /// # Errors
 /// [`Unfit`], with what stands in the way.
 pub fn fit(projection: &Projection, definition: &dyn ErasedLoop) -> Result<Fit, Unfit> {
+    if definition.upgrade() == Upgrade::Unasked {
+        return Ok(Fit::Same);
+    }
     let digest = Digest::sha256(&[definition.definition()]);
     let (version, schema) = (definition.version(), definition.state_version());
     let same = version == projection.version && digest == projection.definition && schema == projection.state_version;

@@ -91,6 +91,7 @@ impl Program {
     pub fn runnable(&self) -> Runnable {
         let (name, version) = (self.definition.name(), self.definition.version());
         match self.definition.upgrade() {
+            Upgrade::Unasked => Runnable::any(name),
             Upgrade::Adopt => Runnable { major: Some(major(version).into()), ..Runnable::any(name) },
             Upgrade::Pin => {
                 Runnable { version: Some(version.into()), definition: Some(self.digest()), ..Runnable::any(name) }

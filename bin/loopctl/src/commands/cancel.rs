@@ -8,7 +8,7 @@ use crate::find;
 use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
 use crate::words;
-use loopd_kernel::{Cx, Decision, ErasedLoop, Event, Failure, RunId};
+use loopd_kernel::{Cx, Decision, ErasedLoop, Event, Failure, RunId, Upgrade};
 use loopd_runtime::{CannotRun, Config, Program, Programs, Runtime};
 use loopd_store::{InboxBody, RunRow, RunStatus, Store};
 use std::sync::Arc;
@@ -105,6 +105,10 @@ impl ErasedLoop for Mute {
 
     fn definition(&self) -> &[u8] {
         &[]
+    }
+
+    fn upgrade(&self) -> Upgrade {
+        Upgrade::Unasked
     }
 
     fn reads(&self, _: &str) -> Result<(), Failure> {

@@ -96,6 +96,8 @@ pub async fn live(seed: u64, steps: Arc<AtomicU64>) {
 
 /// People answer; about a lost payment they look at the ledger first.
 async fn answer(world: &World, waits: &loopd_kernel::projection::Waits) {
+    // Whoever looks at once is sent away by the Run: what was sent may still land.
+    tokio::time::advance(std::time::Duration::from_secs(2 * 3600)).await;
     for open in &waits.questions {
         let value = match &open.ask {
             Ask::Resolve { tool, .. } if world.calls(tool) == 0 => r#"{"call":"retry"}"#,
