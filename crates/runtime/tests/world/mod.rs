@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part of the world")]
 
 pub mod dying;
+pub mod kin;
 pub mod port;
 pub mod turned;
 
