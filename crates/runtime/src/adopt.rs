@@ -11,6 +11,12 @@ use loopd_kernel::{Digest, Seq};
 use loopd_store::{Batch, Claimed, Expect, InboxBody, RunRow, RunStatus, Write};
 use std::sync::Arc;
 
+/// A claimed Run that cannot be driven here, as it is to be given back, and why.
+pub(crate) struct Unfit {
+    pub row: RunRow,
+    pub error: StartError,
+}
+
 impl Runtime {
     pub(crate) async fn program_for(&self, row: &RunRow) -> Result<Arc<Program>, StartError> {
         let empty = Digest::sha256(&[b""]);
@@ -22,10 +28,10 @@ impl Runtime {
         self.inner.programs.find(row, &definition).map_err(StartError::CannotRun)
     }
 
-    /// Begins to drive a claimed Run. One that cannot be driven here is released again, its Journal untouched.
-    pub(crate) async fn adopt(&self, claimed: Claimed) -> Result<Driven, StartError> {
-        let Claimed { row, crashed } = claimed;
-        match self.prepare(&row).await {
+    /// Begins to drive a claimed Run. One that cannot be driven here is to be released again, its Journal untouched.
+    pub(crate) async fn adopt(&self, claimed: Claimed) -> Result<Driven, Unfit> {
+        let Claimed { mut row, crashed } = claimed;
+        match self.prepare(&mut row).await {
             Ok((program, loaded, mut first)) => {
                 let projection = &loaded.projection;
                 let parked = row.status == RunStatus::Parked;
@@ -38,18 +44,19 @@ impl Runtime {
                 self.raise_children(projection);
                 Ok(self.activate(program, loaded, self.holder(row.epoch), first))
             }
-            Err(error) => {
-                self.release(&row).await;
-                Err(error)
-            }
+            Err(error) => Err(Unfit { row, error }),
         }
     }
 
     /// The Program and the Run, and what has to be recorded before anything else.
-    async fn prepare(&self, row: &RunRow) -> Result<(Arc<Program>, Loaded, Vec<Input>), StartError> {
+    async fn prepare(&self, row: &mut RunRow) -> Result<(Arc<Program>, Loaded, Vec<Input>), StartError> {
         let cannot = |why: String| StartError::CannotRun(CannotRun(why));
-        let program = self.program_for(row).await?;
         let loaded = driver::load(&*self.inner.store, row).await.map_err(StartError::Load)?;
+        if row.head > Seq(0) {
+            // The claim made it look as if it moved.
+            row.status = driver::status(&loaded.projection);
+        }
+        let program = self.program_for(row).await?;
         if row.head == Seq(0) {
             let first = self.inner.store.inbox(row.run, 1).await?;
             let begins = first.first().is_some_and(|item| matches!(item.body, InboxBody::Birth { .. }));
@@ -80,7 +87,8 @@ impl Runtime {
         }
     }
 
-    async fn release(&self, row: &RunRow) {
+    /// Gives a claimed Run back as it was found.
+    pub(crate) async fn release(&self, row: &RunRow) {
         let update = Write::UpdateRun {
             run: row.run,
             status: row.status,

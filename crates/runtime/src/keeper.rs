@@ -1,9 +1,10 @@
 //! The keeper: renews the worker's lease and wakes what is due. Everything is driven from rows; hints only
 //! say when to look.
 
+use crate::adopt::Unfit;
 use crate::runtime::Runtime;
 use loopd_kernel::RunId;
-use loopd_store::{Claim, Hint, Runnable, StoreError};
+use loopd_store::{Claim, Hint, RunRow, Runnable, StoreError};
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
@@ -157,6 +158,16 @@ async fn claim_due(runtime: &Runtime) -> bool {
 }
 
 async fn claim_share(runtime: &Runtime, share: &Share) -> bool {
+    // Given back only at the end: otherwise the next claim would bring them again, and never those behind them.
+    let mut unfit = Vec::new();
+    let took = take_share(runtime, share, &mut unfit).await;
+    for row in &unfit {
+        runtime.release(row).await;
+    }
+    took
+}
+
+async fn take_share(runtime: &Runtime, share: &Share, unfit: &mut Vec<RunRow>) -> bool {
     let inner = &runtime.inner;
     let mut took = false;
     loop {
@@ -176,17 +187,17 @@ async fn claim_share(runtime: &Runtime, share: &Share) -> bool {
             }
         };
         let full = claimed.len() == limit;
-        let mut driven = false;
         for one in claimed {
             let run = one.row.run;
             match runtime.adopt(one).await {
-                Ok(_) => driven = true,
-                Err(error) => tracing::warn!(%run, %error, "a claimed run cannot be driven here"),
+                Ok(_) => took = true,
+                Err(Unfit { row, error }) => {
+                    tracing::warn!(%run, %error, "a claimed run cannot be driven here");
+                    unfit.push(row);
+                }
             }
         }
-        took |= driven;
-        // A page of Runs that cannot be driven here would come again at once.
-        if !full || !driven {
+        if !full {
             return took;
         }
     }

@@ -263,7 +263,13 @@ impl Runtime {
         let now = self.inner.performer.clock.now();
         let claim = Claim { worker: self.inner.worker, now, loops: Vec::new(), limit: 1, only: Some(run) };
         match self.inner.store.claim(claim).await?.pop() {
-            Some(claimed) => self.adopt(claimed).await,
+            Some(claimed) => match self.adopt(claimed).await {
+                Ok(driven) => Ok(driven),
+                Err(unfit) => {
+                    self.release(&unfit.row).await;
+                    Err(unfit.error)
+                }
+            },
             None => Err(StartError::NotClaimable(row.status.name())),
         }
     }

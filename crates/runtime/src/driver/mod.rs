@@ -14,6 +14,6 @@ pub use commit::{CommitError, Holder};
 pub use lease::Lease;
 pub use load::{LoadError, Loaded, load};
 
-pub(crate) use commit::{batch, commit, new_row};
+pub(crate) use commit::{batch, commit, new_row, status};
 pub(crate) use patience::{Patience, PatientStore};
 pub(crate) use perform::Performer;

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A Loop with a name, made of a function. The input `"refused"` is refused, over `"panics"` it panics.
 struct Named(&'static str, Step);
@@ -47,13 +48,15 @@ pub struct Kin {
     pub store: MemoryStore,
     pub programs: Vec<Arc<Program>>,
     pub clock: Arc<VirtualClock>,
+    began: tokio::time::Instant,
     workers: AtomicU64,
 }
 
 impl Kin {
     pub fn new(programs: impl IntoIterator<Item = Program>) -> Self {
         let programs = programs.into_iter().map(Arc::new).collect();
-        Self { store: MemoryStore::new(), programs, clock: Arc::default(), workers: AtomicU64::new(0) }
+        let (began, workers) = (tokio::time::Instant::now(), AtomicU64::new(0));
+        Self { store: MemoryStore::new(), programs, clock: Arc::default(), began, workers }
     }
 
     /// A worker that knows every Loop.
@@ -96,19 +99,26 @@ impl Kin {
         }
     }
 
+    /// When this world began.
+    pub fn clock_start(&self) -> tokio::time::Instant {
+        self.began
+    }
+
     pub async fn row(&self, run: RunId) -> RunRow {
         self.store.run(run).await.unwrap().unwrap()
     }
 
-    /// Waits until the Run's row is as wanted.
+    /// Waits until the Run's row is as wanted, at most a virtual day.
     pub async fn until(&self, run: RunId, wanted: impl Fn(&RunRow) -> bool) -> RunRow {
         let mut hints = self.store.hints();
+        let day = tokio::time::Instant::now() + Duration::from_secs(86_400);
         loop {
             let row = self.row(run).await;
             if wanted(&row) {
                 return row;
             }
-            let _ = hints.recv().await;
+            let heard = tokio::time::timeout_at(day, hints.recv()).await;
+            assert!(heard.is_ok(), "{row:?} {}", self.kinds(run).await);
         }
     }
 
