@@ -7,9 +7,18 @@ use crate::runtime::Runtime;
 use loopd_kernel::machine::Input;
 use loopd_kernel::projection::Projection;
 use loopd_kernel::upgrade::{self, Fit};
-use loopd_kernel::{Digest, Seq};
+use loopd_kernel::{Digest, ErasedLoop, Failure, Seq};
 use loopd_store::{Batch, Claimed, Expect, InboxBody, RunRow, RunStatus, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+/// Whether a definition goes on with a Run. Code that panics over its State is code that does not read it: whoever asks
+/// has other Runs as well.
+pub(crate) fn fit(projection: &Projection, definition: &dyn ErasedLoop) -> Result<Fit, upgrade::Unfit> {
+    let panicked = || Failure::new("loop.panicked", "the loop panicked over the State that it was to go on with");
+    catch_unwind(AssertUnwindSafe(|| upgrade::fit(projection, definition)))
+        .unwrap_or_else(|_| Err(upgrade::Unfit::State(panicked())))
+}
 
 /// A claimed Run that cannot be driven here, as it is to be given back, and why.
 pub(crate) struct Unfit {
@@ -62,7 +71,7 @@ impl Runtime {
             let begins = first.first().is_some_and(|item| matches!(item.body, InboxBody::Birth { .. }));
             return if begins { Ok((program, loaded, Vec::new())) } else { Err(cannot("it never began".into())) };
         }
-        let fit = upgrade::fit(&loaded.projection, &**program.definition());
+        let fit = fit(&loaded.projection, &**program.definition());
         let first = match fit.map_err(|unfit| cannot(unfit.to_string()))? {
             Fit::Same => Vec::new(),
             Fit::Changes(_) => vec![Input::ChangeDefinition],

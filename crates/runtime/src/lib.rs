@@ -9,6 +9,7 @@ pub mod config;
 mod deadline;
 pub mod driver;
 mod family;
+mod forecast;
 mod handle;
 mod keeper;
 mod limits;
@@ -22,6 +23,7 @@ mod turns;
 
 pub use config::Config;
 pub use driver::{CommitError, DriveError, LoadError, load};
+pub use forecast::{Forecast, forecast};
 pub use handle::{Driven, RunEnd, StartError, Started, tell};
 pub use ports::{
     CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, ProbeAnswer, Tool, ToolError,

@@ -6,7 +6,7 @@ mod world;
 use expect_test::{Expect, expect};
 use loopd_kernel::machine::Admission;
 use loopd_kernel::{Cx, Decision, Event, Failure, Limits, Loop, RunId, Upgrade, erase};
-use loopd_runtime::{Program, Runtime, Started};
+use loopd_runtime::{FixedPrograms, Forecast, Program, Runtime, Started};
 use loopd_store::{InboxBody, RunStatus};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ use world::kin::Kin;
 use world::show_end;
 
 trait Turns: Serialize + DeserializeOwned + Default {
+    /// It ends at once.
+    const HASTY: bool = false;
+
     fn turns(&mut self) -> &mut Vec<String>;
 }
 
@@ -41,6 +44,20 @@ struct Renamed {
 }
 
 impl Turns for First {
+    fn turns(&mut self) -> &mut Vec<String> {
+        &mut self.turns
+    }
+}
+
+/// The same, of a build that decides otherwise.
+#[derive(Serialize, Deserialize, Default)]
+struct Hasty {
+    turns: Vec<String>,
+}
+
+impl Turns for Hasty {
+    const HASTY: bool = true;
+
     fn turns(&mut self) -> &mut Vec<String> {
         &mut self.turns
     }
@@ -89,6 +106,7 @@ impl<S: Turns + 'static> Loop for Build<S> {
     }
 
     fn migrate(&self, _: u32, state: &str) -> Result<String, Failure> {
+        assert_ne!(self.version, "1.2", "this build has a bug");
         Ok(state.replace("turns", "log"))
     }
 
@@ -100,6 +118,7 @@ impl<S: Turns + 'static> Loop for Build<S> {
         state.turns().push(self.version.into());
         Ok(match event {
             Event::SignalReceived { name, .. } if name == "end" => Decision::finish(state.turns()),
+            _ if S::HASTY => Decision::finish(state.turns()),
             _ => Decision::none()
                 .and(loopd_kernel::Action::Wait { signals: vec!["go".into(), "end".into()], timeout_ms: None }),
         })
@@ -280,6 +299,68 @@ async fn what_a_worker_cannot_run_is_left_to_the_one_that_can() {
 async fn a_state_that_only_the_newer_build_reads_is_left_to_it() {
     let renamed = || build::<Renamed>("1.1", 2, Upgrade::Adopt);
     beside(adopts("1"), renamed(), renamed()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_panics_costs_the_worker_nothing_but_that_run() {
+    let buggy = build::<Renamed>("1.2", 2, Upgrade::Adopt);
+    let kin = Kin::new([
+        adopts("1"),
+        buggy,
+        world::kin::named("other", |_, _, event| {
+            Ok(match event {
+                Event::SignalReceived { .. } => Decision::finish(&1),
+                _ => Decision::wait("end"),
+            })
+        }),
+    ]);
+    let older = kin.worker(true).await;
+    let runs = [start(&older, &kin.programs[0]).await, start(&older, &kin.programs[2]).await];
+    for run in runs {
+        kin.until(run, |row| row.status == RunStatus::Suspended).await;
+    }
+    older.shutdown().await;
+    let newer = kin.worker_over(Arc::new(kin.store.clone()), true, &kin.programs[1..]).await;
+    for run in runs {
+        newer.tell(run, "e", signal("end")).await.unwrap();
+        tokio::time::advance(std::time::Duration::from_secs(5)).await;
+    }
+    kin.until(runs[1], |row| row.status == RunStatus::Ended).await;
+    assert_eq!(kin.row(runs[0]).await.status, RunStatus::Suspended);
+    let why = newer.resume(runs[0]).await.unwrap_err().to_string();
+    assert!(why.contains("panicked"), "{why}");
+}
+
+/// What this build makes of the open Runs.
+async fn foresee(kin: &Kin, programs: &[Program]) -> Vec<Forecast> {
+    let programs = FixedPrograms::new(programs.iter().cloned().map(Arc::new));
+    let forecasts = loopd_runtime::forecast(&kin.store, &programs, None).await.unwrap();
+    forecasts.into_iter().map(|(_, forecast)| forecast).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_upgrade_would_do_is_known_before_and_changes_nothing() {
+    let kin = Kin::new([adopts("1")]);
+    let worker = kin.worker(true).await;
+    let run = start(&worker, &kin.programs[0]).await;
+    kin.until(run, |row| row.status == RunStatus::Suspended).await;
+    let before = (kin.row(run).await, kin.kinds(run).await);
+    let clean = |adopts| Forecast::Clean { adopts, decisions: 1, foreign: 0 };
+    assert_eq!(foresee(&kin, &[adopts("1")]).await, [clean(false)]);
+    assert_eq!(foresee(&kin, &[build::<Grown>("1.1", 1, Upgrade::Adopt)]).await, [clean(true)]);
+    let (from, to) = (1, 2);
+    let migrates = Forecast::NeedsMigration { from, to, failure: None };
+    assert_eq!(foresee(&kin, &[build::<Renamed>("1.1", 2, Upgrade::Adopt)]).await, [migrates]);
+    let buggy = foresee(&kin, &[build::<Renamed>("1.2", 2, Upgrade::Adopt)]).await;
+    assert!(matches!(&buggy[0], Forecast::NeedsMigration { failure: Some(why), .. } if why.code == "loop.panicked"));
+    for other in [adopts("2"), pinned("1.1"), world::kin::named("other", |_, _, _| Ok(Decision::none()))] {
+        let found = foresee(&kin, &[other]).await;
+        assert!(matches!(found[..], [Forecast::CannotRun(_)]), "{found:?}");
+    }
+    assert_eq!((kin.row(run).await, kin.kinds(run).await), before);
+    let ends = build::<Hasty>("1.1", 1, Upgrade::Adopt);
+    let Forecast::DecisionsDiffer { adopts: true, divergence } = &foresee(&kin, &[ends]).await[0] else { panic!() };
+    assert_eq!((divergence.seq.0, divergence.what), (3, "decision"));
 }
 
 #[tokio::test(start_paused = true)]
