@@ -87,6 +87,8 @@ pub enum Command {
     /// Check manifests
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// Say what this build, or a changed manifest, would make of the open runs; changes nothing
+    Upgrade(UpgradeArgs),
     /// Look whether everything that runs need is here
     Doctor(FormatArgs),
     /// Write a completion script for a shell
@@ -226,6 +228,9 @@ pub struct ListArgs {
     /// Only runs of this agent
     #[arg(long = "loop", alias = "agent", value_name = "NAME")]
     pub loop_name: Option<String>,
+    /// Only the children of this run: its id, the beginning of it, or `last`
+    #[arg(long, value_name = "RUN")]
+    pub children: Option<String>,
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
@@ -403,6 +408,20 @@ pub struct ReplayArgs {
     /// The same calls in the same order; texts may differ
     #[arg(long)]
     pub structure: bool,
+    /// How it is written.
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+/// `upgrade`.
+#[derive(Debug, Args)]
+pub struct UpgradeArgs {
+    /// Fold every open run and compare its decisions with those of this build
+    #[arg(long)]
+    pub check: bool,
+    /// What would happen to the open runs of this agent if this manifest took over; may be repeated
+    #[arg(long, value_name = "FILE", requires = "check", value_hint = ValueHint::FilePath)]
+    pub agent: Vec<PathBuf>,
     /// How it is written.
     #[command(flatten)]
     pub format: FormatArgs,

@@ -92,6 +92,8 @@ codes! {
     Verify = "E-VERIFY", Diverged;
     /// A replay diverged.
     Replay = "E-REPLAY", Diverged;
+    /// This build decides otherwise than open Runs were decided.
+    Upgrade = "E-UPGRADE", Diverged;
     /// A replay is not possible here.
     ReplayRust = "E-REPLAY-RUST", Inconclusive;
     /// Time is over.

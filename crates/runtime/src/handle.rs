@@ -30,6 +30,12 @@ pub enum StartError {
     /// The admission key names a Run of another Loop or another input.
     #[error("the key is taken by {0}, which does something else")]
     KeyTaken(RunId),
+    /// A signal that may start a Run needs an admission key, by which the Run is found the next time.
+    #[error("a signal that may start a run needs an admission key")]
+    NoKey,
+    /// The Run has ended and hears nothing more.
+    #[error("{0} has ended and takes no signal")]
+    Sealed(RunId),
     /// The Loop panicked over the input.
     #[error("the loop panicked while it read the input")]
     InitPanicked,

@@ -17,6 +17,7 @@ pub mod ports;
 pub mod program;
 pub mod runtime;
 mod seats;
+mod start;
 pub mod system;
 mod tool_fn;
 mod turns;
@@ -30,5 +31,6 @@ pub use ports::{
 };
 pub use program::{CannotRun, FixedPrograms, Program, Programs};
 pub use runtime::Runtime;
+pub use start::FirstSignal;
 pub use system::{SystemClock, SystemEntropy};
 pub use tool_fn::{ProbedFn, ToolFn, keyed_tool_fn, probed_tool_fn, tool_fn};

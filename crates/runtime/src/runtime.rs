@@ -1,23 +1,18 @@
 //! The runtime of one process: starts, claims, wakes and drains Runs.
 
 use crate::config::Config;
-use crate::driver::{
-    self, Activation, CommitError, DriveError, Holder, Lease, Loaded, Patience, PatientStore, Performer, Signals,
-};
+use crate::driver::{self, Activation, DriveError, Holder, Lease, Loaded, Patience, PatientStore, Performer, Signals};
 use crate::family::Family;
-use crate::handle::{Driven, RunEnd, StartError, Started, tell};
+use crate::handle::{Driven, RunEnd, StartError, tell};
 use crate::ports::{Clock, Delta, Entropy};
 use crate::program::{Program, Programs};
 use crate::system::{SystemClock, SystemEntropy};
 use crate::turns::{Turns, Wants};
-use loopd_kernel::machine::{Admission, Env, Input, Pace, Step};
-use loopd_kernel::record::Record;
-use loopd_kernel::{Epoch, Machine, Outcome, Projection, RunId, TimeMs};
-use loopd_store::{Claim, Expect, Expectation, InboxBody, RunStatus, Store, StoreError, WorkerId, Write};
+use loopd_kernel::machine::Input;
+use loopd_kernel::{Epoch, Outcome, RunId, TimeMs};
+use loopd_store::{Claim, InboxBody, RunStatus, Store, StoreError, WorkerId};
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -42,10 +37,6 @@ pub(crate) struct Inner {
     /// Something ended or was suspended: due times may have changed.
     pub changed: Notify,
 }
-
-/// How long somebody who starts a Run waits for a store that is out of reach: nothing is under way yet, and whoever
-/// asked can ask again.
-const START_PATIENCE: Duration = Duration::from_secs(3);
 
 /// One driven Run, or one that waits for its turn.
 pub(crate) struct Active {
@@ -163,89 +154,6 @@ impl Runtime {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
-    }
-
-    /// Starts a Run: its first step is durable when this returns. Starting twice with one admission key
-    /// gives the first Run.
-    ///
-    /// # Errors
-    /// [`StartError`]. Nothing was started, unless the store stayed unsure about the commit to the last: start
-    /// again with the same admission key to find out.
-    pub async fn start(&self, program: &Arc<Program>, admission: Admission) -> Result<Started, StartError> {
-        let inner = &self.inner;
-        let salt = inner.performer.entropy.salt();
-        let mut id = [0; 16];
-        id.copy_from_slice(salt.get(..16).unwrap_or(&[0; 16]));
-        // A millisecond prefix sorts Runs by their start.
-        let now = inner.performer.clock.now();
-        id[..6].copy_from_slice(now.0.to_be_bytes().get(2..).unwrap_or(&[0; 6]));
-        let run = RunId(id);
-        let (tenant, key, input) = (admission.tenant.clone(), admission.key.clone(), admission.input.clone());
-        let holder = self.holder(Epoch(1));
-        let (projection, step) = self.admit(run, now, program, admission)?;
-        let mut row = driver::new_row(&projection, &tenant, key, &holder);
-        row.origin = program.found_at().map(Into::into);
-        let mut batch = driver::batch(&projection, &step, loopd_kernel::Seq(0), &[], &holder, false);
-        batch.expect = vec![Expect::RunAbsent(run)];
-        batch.writes.insert(0, Write::CreateRun(Box::new(row)));
-        let definition = program.definition().definition();
-        if !definition.is_empty() {
-            batch.writes.push(Write::PutBlob { digest: program.digest(), bytes: definition.into() });
-        }
-        let patience = inner.performer.patience.at_most(START_PATIENCE);
-        let created = driver::commit(&*inner.store, batch, run, loopd_kernel::Seq(0), &step.entries, &patience).await;
-        match created {
-            Ok(()) => {}
-            Err(CommitError::Store(StoreError::Conflict(Expectation::Admission(first)))) => {
-                return self.again(first, program.definition().name(), &input).await;
-            }
-            Err(error) => return Err(error.into()),
-        }
-        let loaded = Loaded { since_snapshot: projection.head.seq.0, projection };
-        Ok(Started::New(self.activate(program.clone(), loaded, holder, vec![Input::Continue])))
-    }
-
-    fn admit(
-        &self,
-        run: RunId,
-        now: TimeMs,
-        program: &Program,
-        admission: Admission,
-    ) -> Result<(Projection, Step), StartError> {
-        let performer = &self.inner.performer;
-        let mut machine = Machine::new(Projection::new(run));
-        let mut salt = || performer.entropy.salt();
-        let mut env = Env {
-            now,
-            epoch: Epoch(1),
-            dispatch_window_ms: 0,
-            skew_ms: 0,
-            // The first commit only admits the Run: its Calls belong to the activation.
-            pace: Pace::Drain,
-            catalog: program,
-            definition: &**program.definition(),
-            salt: &mut salt,
-        };
-        let start = AssertUnwindSafe(|| machine.apply(Input::Start(admission), &mut env));
-        let step = match catch_unwind(start) {
-            Ok(step) => step.map_err(StartError::Machine)?,
-            Err(_) => return Err(StartError::InitPanicked),
-        };
-        Ok((machine.projection().clone(), step))
-    }
-
-    /// The Run that an admission key names already: the same Loop on the same input, or the key is taken.
-    async fn again(&self, first: RunId, name: &str, input: &str) -> Result<Started, StartError> {
-        let entries = self.inner.store.entries(first, loopd_kernel::Seq(0), 1).await?;
-        let entry = entries.first().ok_or(StartError::NotFound(first))?;
-        match Record::decode(entry.kind, &entry.record) {
-            Ok(Record::Started(started))
-                if started.loop_name == name && started.input.text(&entry.payload) == Some(input) =>
-            {
-                Ok(Started::Already(first))
-            }
-            _ => Err(StartError::KeyTaken(first)),
-        }
     }
 
     /// Takes a Run over and drives it: after a crash it recovers, after a polite stop it goes on.

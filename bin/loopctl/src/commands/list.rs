@@ -3,6 +3,7 @@
 use crate::cli::ListArgs;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::find;
 use crate::output::{self, Format};
 use crate::paint::{Paint, Tone};
 use crate::problem::{Problem, dollars};
@@ -27,6 +28,8 @@ pub struct Summary {
     spent_micro_usd: MicroUsd,
     entries: u64,
     key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<RunId>,
     created_at: String,
     updated_at: String,
     wake_at: Option<String>,
@@ -46,6 +49,7 @@ impl Summary {
             spent_micro_usd: row.spent,
             entries: row.head.0,
             key: row.admission.clone(),
+            parent: row.parent,
             created_at: words::rfc3339(row.created_at),
             updated_at: words::rfc3339(row.updated_at),
             wake_at: row.wake_at.map(words::rfc3339),
@@ -57,7 +61,11 @@ impl Summary {
 pub async fn list(context: &Context, args: ListArgs) -> Result<Exit, Problem> {
     let store = context.place.client()?;
     let limit = args.limit as usize;
-    let filter = RunFilter { statuses: args.status, loop_name: args.loop_name, limit, ..RunFilter::default() };
+    let parent = match &args.children {
+        Some(text) => Some(find::run(&*store, text).await?.run),
+        None => None,
+    };
+    let filter = RunFilter { statuses: args.status, loop_name: args.loop_name, parent, limit, ..RunFilter::default() };
     let page = store.runs(filter).await?;
     match args.format.format {
         format @ (Format::Json | Format::Jsonl) => {

@@ -14,6 +14,7 @@ mod scan;
 mod show;
 mod start;
 mod store;
+mod upgrade;
 mod verify;
 mod watch;
 mod why;
@@ -43,6 +44,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
         Command::Store(StoreCommand::Backup { to }) => store::backup(context, &to).await,
         Command::Agent(AgentCommand::Check { file, format }) => agent::check(context, &file, format.format),
         Command::Agent(AgentCommand::Schema) => agent::schema(),
+        Command::Upgrade(args) => upgrade::upgrade(context, &args).await,
         Command::Doctor(format) => doctor::doctor(context, format.format).await,
         Command::Completions { shell } => completions(shell),
     }
@@ -69,6 +71,7 @@ pub fn format(command: &Command) -> Format {
         Command::Verify(args) => args.format,
         Command::Replay(args) => args.format,
         Command::Diff(args) => args.format,
+        Command::Upgrade(args) => args.format,
         Command::Show(args) => args.format,
         Command::Ask(AskCommand::Answer(_))
         | Command::Record(_)

@@ -1,6 +1,7 @@
 //! `run show` and `show FILE`: what a Run did, as people read it.
 
 use crate::cli::{RunShowArgs, ShowArgs};
+use crate::commands::list::{Summary, state};
 use crate::context::Context;
 use crate::drive::{describe_question, way_on, width};
 use crate::exit::Exit;
@@ -14,10 +15,11 @@ use crate::steps::Style;
 use crate::words;
 use loopd_fixture::excerpt;
 use loopd_fixture::trajectory::Trajectory;
-use loopd_kernel::Outcome;
 use loopd_kernel::outcome::Finality;
 use loopd_kernel::projection::Status;
 use loopd_kernel::question::OpenQuestion;
+use loopd_kernel::{Outcome, RunId};
+use loopd_store::{RunFilter, RunRow, Store};
 use serde::Serialize;
 
 /// What programs read.
@@ -27,6 +29,44 @@ struct Shown<'a> {
     trajectory: &'a Trajectory,
     questions: &'a [OpenQuestion],
     chain: &'a Chain,
+    #[serde(flatten)]
+    kin: &'a Kin,
+}
+
+/// The Runs around a Run of the store.
+#[derive(Serialize, Default)]
+struct Kin {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<RunId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    children: Vec<Summary>,
+    /// The children as people read them.
+    #[serde(skip)]
+    lines: Vec<String>,
+}
+
+/// The children that are listed.
+const CHILDREN: usize = 100;
+
+impl Kin {
+    async fn of(context: &Context, store: &dyn Store, row: &RunRow) -> Result<Self, Problem> {
+        let filter = RunFilter { parent: Some(row.run), limit: CHILDREN, ..RunFilter::default() };
+        let page = store.runs(filter).await?;
+        let (paint, driven) = (context.paint, context.place.is_driven());
+        let line = |child: &RunRow| {
+            let (tone, state) = state(child, driven);
+            let name = excerpt::line(&child.loop_name, 40);
+            format!("{}  {name}  {}", words::short(child.run), paint.tone(tone, state))
+        };
+        // Rows come newest first; people read what happened from the beginning.
+        let rows = || page.items.iter().rev();
+        let mut lines: Vec<String> = rows().map(line).collect();
+        if page.next.is_some() {
+            let all = context.place.command(&format!("run list --children {}", words::short(row.run)));
+            lines.push(paint.dim(format!("there are more; {all}")));
+        }
+        Ok(Self { parent: row.parent, children: rows().map(Summary::of).collect(), lines })
+    }
 }
 
 /// Shows a Run of the store.
@@ -34,7 +74,8 @@ pub async fn run(context: &Context, args: RunShowArgs) -> Result<Exit, Problem> 
     let store = context.place.client()?;
     let row = find::run(&*store, &args.run).await?;
     let reading = journal::read(&*store, &row).await?;
-    write(context, &reading, args.full, args.format.format)?;
+    let kin = Kin::of(context, &*store, &row).await?;
+    write(context, &reading, &kin, args.full, args.format.format)?;
     if args.format.format == Format::Table {
         say_what_next(context, &reading);
     }
@@ -46,20 +87,20 @@ pub async fn run(context: &Context, args: RunShowArgs) -> Result<Exit, Problem> 
 pub fn fixture(context: &Context, args: &ShowArgs) -> Result<Exit, Problem> {
     let fixture = files::fixture(&args.file)?;
     let reading = files::reading(&fixture);
-    write(context, &reading, args.full, args.format.format)?;
+    write(context, &reading, &Kin::default(), args.full, args.format.format)?;
     reading.whole()?;
     Ok(Exit::Completed)
 }
 
-fn write(context: &Context, reading: &Reading, full: bool, format: Format) -> Result<(), Problem> {
+fn write(context: &Context, reading: &Reading, kin: &Kin, full: bool, format: Format) -> Result<(), Problem> {
     let Reading { trajectory, questions, chain, .. } = reading;
     match format {
-        Format::Json => output::json(format, &Shown { trajectory, questions, chain })?,
+        Format::Json => output::json(format, &Shown { trajectory, questions, chain, kin })?,
         Format::Jsonl => output::json_list(format, &trajectory.steps)?,
         Format::Name => output::line(&trajectory.run.to_string())?,
         Format::Table => {
             let style = Style { paint: context.paint, width: width(), full };
-            output::line(&head(&style, reading))?;
+            output::line(&head(&style, reading, kin))?;
             for (_, _, text) in style.steps(&trajectory.steps) {
                 output::line(&text)?;
             }
@@ -69,7 +110,7 @@ fn write(context: &Context, reading: &Reading, full: bool, format: Format) -> Re
     Ok(())
 }
 
-fn head(style: &Style, reading: &Reading) -> String {
+fn head(style: &Style, reading: &Reading, kin: &Kin) -> String {
     let Reading { trajectory, chain, .. } = reading;
     let paint = style.paint;
     let label = |name: &str| paint.dim(format!("{name:<8}"));
@@ -90,13 +131,17 @@ fn head(style: &Style, reading: &Reading) -> String {
         Some(why) => paint.bad(format!("broken: {why}")),
     };
     let agent = excerpt::line(&format!("{} {}", trajectory.loop_name, trajectory.version), 80);
-    let lines = [
+    let mut lines = vec![
         format!("{}  {agent}", paint.bold(trajectory.run)),
         format!("  {}{asked}", label("asked")),
         format!("  {}{}, {}", label("started"), words::moment(trajectory.started_at), took(trajectory)),
         format!("  {}{spent}   {limits}", label("spent")),
         format!("  {}{chain}", label("chain")),
     ];
+    lines.extend(kin.parent.map(|parent| format!("  {}{}", label("parent"), words::short(parent))));
+    for (n, child) in kin.lines.iter().enumerate() {
+        lines.push(format!("  {}{child}", label(if n == 0 { "children" } else { "" })));
+    }
     lines.join("\n") + "\n"
 }
 

@@ -23,6 +23,9 @@ const INBOX: usize = 1000;
 #[derive(Serialize)]
 struct Why {
     run: loopd_kernel::RunId,
+    /// The run that started it, when one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<loopd_kernel::RunId>,
     status: &'static str,
     /// In one sentence.
     why: String,
@@ -92,6 +95,7 @@ fn look(context: &Context, row: &RunRow, projection: &Projection, inbox: usize, 
     let calls = calls.chain(projection.in_doubt.iter().map(|call| OpenCall::of(call, "unknown")));
     Why {
         run: row.run,
+        parent: row.parent,
         status: row.status.name(),
         why,
         fix: fix.map(|command| context.place.command(&command)),
@@ -197,6 +201,7 @@ fn people(context: &Context, row: &RunRow, projection: &Projection, why: &Why) -
     let mut lines = vec![format!("{}  {}", paint.bold(words::short(row.run)), paint.tone(tone, state))];
     let label = |name: &str| paint.dim(format!("  {name:<8}"));
     lines.push(format!("{}{}", label("why"), why.why));
+    lines.extend(row.parent.map(|parent| format!("{}{}", label("parent"), words::short(parent))));
     for call in &why.calls {
         let mut facts = vec![call.state.to_owned()];
         facts.extend(call.class.map(String::from));

@@ -218,6 +218,8 @@ pub fn start_problem(error: StartError, context: &Context) -> Problem {
                 .why("a key names one question to one agent; starting again with both goes on with that run")
                 .fix("choose another --key")
         }
+        StartError::NoKey => Problem::new(Code::Usage, error.to_string()).fix("name the run with --key"),
+        StartError::Sealed(_) => Problem::new(Code::RunState, error.to_string()).fix("choose another --key"),
         StartError::Store(error) => error.into(),
         StartError::CannotRun(why) => Problem::new(Code::CannotRun, why.to_string()),
         StartError::Load(error) => match error {
