@@ -103,19 +103,19 @@ async fn a_parent_hears_of_its_children_in_the_order_in_which_they_end() {
 
 #[tokio::test(start_paused = true)]
 async fn children_that_outlast_the_linger_time_are_waited_for_all_the_same() {
-    let long = [named("parent", two), named("slow", sleeps::<90_000>), named("quick", sleeps::<60_000>)];
-    // A child that sleeps for long is a row, and without claims nobody wakes it by itself.
-    check(
-        true,
-        long,
-        expect![[r#"
-            parent: ended Completed: started iteration_started decided intended intended child_ended decided child_ended decided ended
-            quick: ended Completed: started iteration_started decided timer_fired decided ended
-            slow: ended Completed: started iteration_started decided timer_fired decided ended
-            Ended Completed {"output":"[\"second 60000\",\"first 90000\"]"}
-        "#]],
-    )
-    .await;
+    for claims in [false, true] {
+        check(
+            claims,
+            [named("parent", two), named("slow", sleeps::<90_000>), named("quick", sleeps::<60_000>)],
+            expect![[r#"
+                parent: ended Completed: started iteration_started decided intended intended child_ended decided child_ended decided ended
+                quick: ended Completed: started iteration_started decided timer_fired decided ended
+                slow: ended Completed: started iteration_started decided timer_fired decided ended
+                Ended Completed {"output":"[\"second 60000\",\"first 90000\"]"}
+            "#]],
+        )
+        .await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,7 +140,7 @@ fn head(style: &Style, reading: &Reading, kin: &Kin) -> String {
     ];
     lines.extend(kin.parent.map(|parent| format!("  {}{}", label("parent"), words::short(parent))));
     for (n, child) in kin.lines.iter().enumerate() {
-        lines.push(format!("  {}{child}", label(if n == 0 { "children" } else { "" })));
+        lines.push(format!("  {} {child}", label(if n == 0 { "children" } else { "" })));
     }
     lines.join("\n") + "\n"
 }

@@ -1,6 +1,7 @@
 //! The real program, driven as a person drives it: in a folder of its own, with the offline demo model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod families;
 mod fixtures;
 mod input;
 mod once;
@@ -8,6 +9,7 @@ mod processes;
 mod questions;
 mod runs;
 mod stores;
+mod upgrades;
 mod world;
 
 use expect_test::Expect;

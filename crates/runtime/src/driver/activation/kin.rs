@@ -11,6 +11,15 @@ impl Activation {
         family.is_some_and(|family| self.machine.projection().children().any(|(_, child)| family.is_here(child.run)))
     }
 
+    /// True while a parent stays in memory for this Run, which waits for nothing but a time: nobody else would wake it.
+    pub(super) fn is_awaited_here(&self) -> bool {
+        if self.signals.family.as_ref().is_none_or(|family| !family.is_here(self.run())) {
+            return false;
+        }
+        let waits = self.machine.projection().waits();
+        waits.questions.is_empty() && waits.signals.is_empty()
+    }
+
     /// Where the definition of this Run was found is where its children look for files as well.
     pub(super) fn hand_down(&self, writes: &mut [Write]) {
         for write in writes {

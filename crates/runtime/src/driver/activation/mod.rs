@@ -266,7 +266,8 @@ impl Activation {
     fn rests(&self) -> bool {
         let projection = self.machine.projection();
         let soon = self.performer.clock.now().after(u64::try_from(self.config.linger.as_millis()).unwrap_or(0));
-        let due_soon = projection.wake_at().is_some_and(|at| at <= soon) && !self.draining();
+        let awaited = self.is_awaited_here();
+        let due_soon = projection.wake_at().is_some_and(|at| awaited || at <= soon) && !self.draining();
         projection.status != Status::Open || (projection.is_suspended() && !due_soon && !self.has_children_here())
     }
 
