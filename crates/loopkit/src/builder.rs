@@ -65,6 +65,7 @@ enum Place {
 #[must_use = "a run starts when the builder is awaited"]
 pub struct Builder<L: Loop> {
     program: Program,
+    children: Vec<Arc<Program>>,
     input: Result<String, serde_json::Error>,
     place: Place,
     limits: Limits,
@@ -83,6 +84,7 @@ impl<L: Loop> std::fmt::Debug for Builder<L> {
 pub fn run<L: Loop>(definition: L, input: L::Input) -> Builder<L> {
     Builder {
         program: Program::new(erase(definition, Vec::new())),
+        children: Vec::new(),
         input: serde_json::to_string(&input),
         place: Place::Memory,
         limits: Limits::default(),
@@ -118,6 +120,12 @@ impl<L: Loop> Builder<L> {
         self
     }
 
+    /// Adds a Loop, with its tools and models, that this one or one of its children may start as a child Run.
+    pub fn child(mut self, program: Program) -> Self {
+        self.children.push(Arc::new(program));
+        self
+    }
+
     /// Sets the limits.
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -147,7 +155,7 @@ impl<L: Loop> Builder<L> {
             Place::File(_) => return Err(Error::Stopped),
         };
         let program = Arc::new(self.program);
-        let programs = Arc::new(FixedPrograms::new([program.clone()]));
+        let programs = Arc::new(FixedPrograms::new([program.clone()].into_iter().chain(self.children)));
         let runtime = Runtime::builder(store, programs).config(self.config).start().await?;
         let admission = Admission { tenant: "default".into(), input, limits: self.limits, key: self.key };
         let end = to_the_end(&runtime, &program, admission).await;

@@ -8,16 +8,20 @@
 mod builder;
 
 pub use builder::{Builder, End, Error, run};
+pub use loopd_kernel::child::{ClosePolicy, Recipient};
 pub use loopd_kernel::failure::Disposition;
+pub use loopd_kernel::machine::Admission;
 pub use loopd_kernel::model::{Constants, Message, ModelCall, ModelConstants, ModelReply, Part, StopReason, ToolOffer};
 pub use loopd_kernel::projection::Waits;
+pub use loopd_kernel::replay::Divergence;
 pub use loopd_kernel::{
-    Action, Cx, Decision, EffectClass, EffectKey, Event, Failure, Limits, Loop, MicroUsd, Outcome, RunId, TimeMs,
-    ToolCall, Usage,
+    Action, Cx, Decision, EffectClass, EffectKey, ErasedLoop, Event, Failure, Join, Limits, Loop, MicroUsd, Outcome,
+    RunId, Spawn, TimeMs, ToolCall, Upgrade, Usage, erase,
 };
 pub use loopd_runtime::{
-    CallContext, Config, Model, ModelAnswer, ModelError, ModelRequest, Program, RunEnd, Runtime, Tool, ToolError,
-    keyed_tool_fn, tool_fn,
+    CallContext, Config, FirstSignal, FixedPrograms, Forecast, Model, ModelAnswer, ModelError, ModelRequest,
+    ProbeAnswer, Program, Programs, RunEnd, Runtime, StartError, Started, Tool, ToolError, forecast, keyed_tool_fn,
+    probed_tool_fn, tool_fn,
 };
 pub use loopd_store::{MemoryStore, Store};
 #[cfg(feature = "sqlite")]
