@@ -161,6 +161,37 @@ async fn a_child_that_waits_for_a_person_lets_its_parent_rest_and_is_brought_alo
     kin.verify().await;
 }
 
+fn asks_then_pays(_: &Cx, _: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { .. } => Decision::confirm("pay?"),
+        Event::Answered { .. } => Decision::tool("pay", &42),
+        Event::ToolReturned(returned) => Decision::finish(&returned.output),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_comes_back_does_not_take_a_child_that_is_driven_already() {
+    let pay = tool_fn("pay", "Pays.", |_: u64| async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        Ok("paid")
+    });
+    let kin = Kin::new([named("parent", one::<0>), named("child", asks_then_pays).tool(Arc::new(pay))]);
+    let runtime = kin.worker(false).await;
+    let driven = kin.start(&runtime).await;
+    let run = driven.run;
+    let _ = driven.wait().await;
+    let child = kin.child(run).await.run;
+    answer(&runtime, child, "a1", "true").await;
+    let paying = runtime.resume(child).await.unwrap();
+    let row = kin.until(child, |row| row.head.0 >= 6).await;
+    let end = runtime.resume(run).await.unwrap().wait().await;
+    assert_eq!(show_end(&end), r#"Ended Completed {"output":"\"\\\"\\\\\\\"paid\\\\\\\"\\\"\""}"#);
+    assert_eq!(kin.row(child).await.epoch, row.epoch, "it was claimed once more while it paid");
+    assert!(matches!(paying.wait().await, RunEnd::Ended(_)));
+    kin.verify().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_while_the_parent_is_away_is_heard_by_whoever_claims_the_child() {
     let kin = Kin::new([named("parent", one::<0>), named("child", asks)]);

@@ -65,17 +65,32 @@ fn a_family_is_listed_and_shown_from_both_ends() {
     let child = child(&world);
     let parent = world.loopctl(&["run", "list", "--loop", "parent", "-o", "name"]).out.trim().to_owned();
     // Whoever is named first is the first.
-    check(&world, &["run", "list", "--loop", "parent", "-o", "name"], expect![[r#"
+    check(
+        &world,
+        &["run", "list", "--loop", "parent", "-o", "name"],
+        expect![[r#"
         RUN1
-    "#]]);
-    check(&world, &["run", "list", "--children", &parent], expect![[r#"
+    "#]],
+    );
+    check(
+        &world,
+        &["run", "list", "--children", &parent],
+        expect![[r#"
         RUN AGENT STATE ITER TOKENS COST STARTED TOOK
         RUN2 child waits 1 0 now TIME
-    "#]]);
-    check(&world, &["run", "list", "--children", &child], expect![[r#"
+    "#]],
+    );
+    check(
+        &world,
+        &["run", "list", "--children", &child],
+        expect![[r#"
         err: no runs
-    "#]]);
-    check(&world, &["run", "show", &parent], expect![[r#"
+    "#]],
+    );
+    check(
+        &world,
+        &["run", "show", &parent],
+        expect![[r#"
         RUN1 parent 1
           asked in
           started MOMENT MOMENT TIME so far
@@ -86,8 +101,12 @@ fn a_family_is_listed_and_shown_from_both_ends() {
            1 child one child "in" open
 
         open it has not ended
-    "#]]);
-    check(&world, &["run", "show", &child], expect![[r#"
+    "#]],
+    );
+    check(
+        &world,
+        &["run", "show", &child],
+        expect![[r#"
         RUN2 child 1
           asked in
           started MOMENT MOMENT TIME so far
@@ -100,8 +119,12 @@ fn a_family_is_listed_and_shown_from_both_ends() {
         open it has not ended
         err: ? RUN2/q1 Go on?
         err: answer loopctl ask answer RUN2/q1 yes|no
-    "#]]);
-    check(&world, &["run", "why", &child], expect![[r#"
+    "#]],
+    );
+    check(
+        &world,
+        &["run", "why", &child],
+        expect![[r#"
         RUN2 waits
           why it waits for a person
           parent RUN1
@@ -109,7 +132,8 @@ fn a_family_is_listed_and_shown_from_both_ends() {
           cannot this machine cannot run it: `child` is a loop in Rust; start that program again; it goes on with RUN2
         ? RUN2/q1 Go on?
           answer loopctl ask answer RUN2/q1 yes|no
-    "#]]);
+    "#]],
+    );
     let why: serde_json::Value =
         serde_json::from_str(&world.loopctl(&["run", "why", &child, "-o", "json"]).out).unwrap();
     assert_eq!(why["parent"], parent);
@@ -121,7 +145,10 @@ fn a_family_is_listed_and_shown_from_both_ends() {
 #[test]
 fn a_loop_in_rust_is_what_loopctl_cannot_go_on_with() {
     let world = family();
-    check(&world, &["upgrade", "--check"], expect![[r#"
+    check(
+        &world,
+        &["upgrade", "--check"],
+        expect![[r#"
         RUN AGENT VERSION FINDING WHY
         RUN1 child 1 cannot run `child` is a loop in Rust
         RUN2 parent 1 cannot run `parent` is a loop in Rust
@@ -129,5 +156,6 @@ fn a_loop_in_rust_is_what_loopctl_cannot_go_on_with() {
         err: why: each one stays as it is, and the build that drives it now goes on with it
         err: fix: keep that build until they have ended, or cancel them
         exit 2
-    "#]]);
+    "#]],
+    );
 }
