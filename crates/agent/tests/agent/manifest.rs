@@ -32,7 +32,7 @@ spec:
     - { use: files, root: ./docs, allow: [search, list, read] }
     - { use: ask }
     - { native: refund, class: once }
-  limits: { iterations: 20, tokens: 200000, usd: "0.50", wall: 10m }
+  limits: { iterations: 20, tokens: 200000, usd: "0.50", wall: 10m, retries: 20 }
   output:
     schema: { type: object, properties: { reasoning: { type: string }, answer: { type: string } }, required: [answer] }
 "#;

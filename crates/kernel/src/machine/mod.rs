@@ -2,6 +2,7 @@
 //! which Calls may be performed once they are. It does no IO and knows no clock.
 
 mod admit;
+mod answer;
 mod decide;
 mod family;
 mod input;
