@@ -63,6 +63,7 @@ fn every_field_is_read() {
             "instructions": "Answer with citations.\nBe brief.\n",
             "limits": {
               "iterations": 20,
+              "retries": 20,
               "tokens": 200000,
               "usd": "0.5",
               "wall": "10m"
@@ -136,6 +137,9 @@ fn every_field_is_read() {
             ),
             wall_ms: Some(
                 600000,
+            ),
+            retries: Some(
+                20,
             ),
         }
     "#]]

@@ -2,27 +2,60 @@
 
 use super::{MachineError, Refused, Work};
 use crate::ids::{CallId, QuestionId};
-use crate::question::{Ask, QuestionEnd, Resolution};
+use crate::question::{Ask, OpenQuestion, QuestionEnd, Resolution};
 use crate::record::{Joins, QuestionEnded, Record, Resolved};
 use crate::units::TimeMs;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Whether `value` is an answer of the asked kind. A JSON Schema is checked by whoever takes the answer.
-pub(super) fn fits(ask: &Ask, value: &str, ending: bool, settled: impl Fn(TimeMs) -> bool) -> Result<(), String> {
+/// Whether a Run takes this end of an open Question, as far as the Question tells: whoever passes an answer on asks
+/// before, because a Run that refuses one tells nobody. A JSON Schema is checked by whoever takes the answer.
+///
+/// # Errors
+/// [`Refused::BadAnswer`], with what does not fit.
+pub fn accepts(
+    open: &OpenQuestion,
+    end: QuestionEnd,
+    value: &str,
+    now: TimeMs,
+    skew_ms: u64,
+) -> Result<(), Refused> {
+    let wrong = |why: String| Refused::BadAnswer(open.id, why);
+    match end {
+        QuestionEnd::Answered => fits(&open.ask, value, now, skew_ms).map_err(wrong),
+        // Nobody may walk away from a Call that may have moved money; it stays open until resolved.
+        QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut => match open.ask {
+            Ask::Resolve { .. } => Err(wrong("an unknown call has to be resolved".into())),
+            Ask::Ask { .. } | Ask::Confirm { .. } => Ok(()),
+        },
+        QuestionEnd::Withdrawn => Err(wrong("only the run itself withdraws a question".into())),
+    }
+}
+
+fn fits(ask: &Ask, value: &str, now: TimeMs, skew_ms: u64) -> Result<(), String> {
     let text = |error: serde_json::Error| alloc::format!("{error}");
+    let may_land = |until: &Option<TimeMs>| until.is_some_and(|until| now <= until.after(skew_ms));
     match ask {
         Ask::Ask { .. } => serde_json::from_str::<&serde_json::value::RawValue>(value).map(drop).map_err(text),
         Ask::Confirm { .. } => serde_json::from_str::<bool>(value).map(drop).map_err(text),
         Ask::Resolve { lands_until, .. } => match serde_json::from_str::<Resolution>(value).map_err(text)? {
-            Resolution::Retry if ending => Err("the run is about to end: nothing is sent any more".into()),
-            Resolution::Retry | Resolution::Failed { .. } if !lands_until.is_none_or(&settled) => {
+            Resolution::Retry | Resolution::Failed { .. } if may_land(lands_until) => {
                 Err("what was sent may still land: look again when its time is over, and answer then".into())
             }
             Resolution::Landed { .. } | Resolution::Failed { .. } | Resolution::Retry | Resolution::Unknown { .. } => {
                 Ok(())
             }
         },
+    }
+}
+
+/// A Run that is about to end sends nothing any more.
+pub(super) fn sends_no_more(open: &OpenQuestion, value: &str) -> Result<(), Refused> {
+    match (&open.ask, serde_json::from_str(value)) {
+        (Ask::Resolve { .. }, Ok(Resolution::Retry)) => {
+            Err(Refused::BadAnswer(open.id, "the run is about to end: nothing is sent any more".into()))
+        }
+        (Ask::Ask { .. } | Ask::Confirm { .. } | Ask::Resolve { .. }, _) => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Inputs: facts from outside, and the Entries that record them.
 
-use super::answer::fits;
+use super::answer::{accepts, sends_no_more};
 use super::probe::ProbeAnswer;
 use super::{Env, MachineError, Refused, Work};
 use crate::budget::{Limits, RETRIES};
@@ -12,7 +12,7 @@ use crate::failure::{Disposition, Failure};
 use crate::ids::{CallId, Epoch, QuestionId, TimerId};
 use crate::outcome::{Interrupt, Outcome};
 use crate::projection::{Call, Projection, Status, Target};
-use crate::question::{Ask, QuestionEnd};
+use crate::question::QuestionEnd;
 use crate::record::{
     Attempted, BudgetChanged, CancelRequested, Parked, Record, Recovered, Reopened, Setback, Settled, Settlement,
     Signal, Started, TimerFired,
@@ -199,23 +199,9 @@ pub(super) fn check(projection: &Projection, input: &Input, env: &Env<'_>) -> Re
         Input::Answer { question, end, value, .. } => {
             let open = projection.questions.iter().find(|open| open.id == *question);
             let open = open.ok_or(Refused::NoSuchQuestion(*question))?;
-            match end {
-                QuestionEnd::Answered => {
-                    let ending = projection.cancel.is_some() || projection.finishing.is_some();
-                    let settled = |until: TimeMs| env.now > until.after(env.skew_ms);
-                    fits(&open.ask, value, ending, settled).map_err(|why| Refused::BadAnswer(*question, why))
-                }
-                // Nobody may walk away from a Call that may have moved money; it stays open until resolved.
-                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut
-                    if matches!(open.ask, Ask::Resolve { .. }) =>
-                {
-                    Err(Refused::BadAnswer(*question, "an unknown call has to be resolved".into()))
-                }
-                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut => Ok(()),
-                QuestionEnd::Withdrawn => {
-                    Err(Refused::BadAnswer(*question, "only the run itself withdraws a question".into()))
-                }
-            }
+            accepts(open, *end, value, env.now, env.skew_ms)?;
+            let ending = projection.cancel.is_some() || projection.finishing.is_some();
+            if ending { sends_no_more(open, value) } else { Ok(()) }
         }
         Input::Settle { .. }
         | Input::Retry { .. }

@@ -25,6 +25,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 pub(crate) use decide::transition;
+pub use answer::accepts;
 pub use input::{Admission, Input, Settling};
 pub use probe::{Probe, ProbeAnswer};
 
