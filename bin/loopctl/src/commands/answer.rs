@@ -111,7 +111,8 @@ fn value(name: &str, question: &OpenQuestion, args: &AnswerArgs, now: TimeMs) ->
 fn too_early(name: &str, question: &OpenQuestion, value: &str, now: TimeMs) -> Result<(), Problem> {
     let skew = u64::try_from(loopd_runtime::Config::default().skew.as_millis()).unwrap_or(u64::MAX);
     accepts(question, QuestionEnd::Answered, value, now, skew).map_err(|refused| {
-        let problem = Problem::new(Code::Answer, format!("{name} does not take that answer now")).why(refused.to_string());
+        let problem =
+            Problem::new(Code::Answer, format!("{name} does not take that answer now")).why(refused.to_string());
         match &question.ask {
             Ask::Resolve { lands_until: Some(until), .. } => {
                 let after = words::rfc3339(answerable_after(*until));

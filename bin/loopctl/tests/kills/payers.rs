@@ -206,13 +206,8 @@ pub fn run(errand: &Errand) {
     let ended = threads.expect("threads").block_on(async {
         let store = take_the_role(&errand.folder.join(".loopd/store.db")).map_err(|error| format!("{error:?}"))?;
         println!("\n{DRIVES}");
-        let config = Config {
-            lease: LEASE,
-            dispatch_window: LEASE / 3,
-            skew: SKEW,
-            grace: LEASE / 2,
-            ..Config::default()
-        };
+        let config =
+            Config { lease: LEASE, dispatch_window: LEASE / 3, skew: SKEW, grace: LEASE / 2, ..Config::default() };
         let programs = Arc::new(FixedPrograms::new([program(errand)]));
         let runtime = Runtime::builder(Arc::new(store), programs).config(config).start().await;
         let runtime = runtime.map_err(|error| format!("{error:?}"))?;

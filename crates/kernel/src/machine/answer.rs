@@ -13,13 +13,7 @@ use alloc::vec::Vec;
 ///
 /// # Errors
 /// [`Refused::BadAnswer`], with what does not fit.
-pub fn accepts(
-    open: &OpenQuestion,
-    end: QuestionEnd,
-    value: &str,
-    now: TimeMs,
-    skew_ms: u64,
-) -> Result<(), Refused> {
+pub fn accepts(open: &OpenQuestion, end: QuestionEnd, value: &str, now: TimeMs, skew_ms: u64) -> Result<(), Refused> {
     let wrong = |why: String| Refused::BadAnswer(open.id, why);
     match end {
         QuestionEnd::Answered => fits(&open.ask, value, now, skew_ms).map_err(wrong),

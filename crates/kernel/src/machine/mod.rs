@@ -24,8 +24,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-pub(crate) use decide::transition;
 pub use answer::accepts;
+pub(crate) use decide::transition;
 pub use input::{Admission, Input, Settling};
 pub use probe::{Probe, ProbeAnswer};
 
