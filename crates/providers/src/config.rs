@@ -559,9 +559,9 @@ mod tests {
             let Ok(ModelConfig::Openai(config)) = serde_json::from_str(json) else { panic!("{json}") };
             config.build(&variable).unwrap().account
         };
-        let small = r#"{"provider":"openai","name":"small","apiKeyEnv":"KEY"}"#;
-        let large = r#"{"provider":"openai","name":"large","apiKeyEnv":"KEY"}"#;
-        let elsewhere = r#"{"provider":"openai","name":"small","apiKeyEnv":"KEY","baseUrl":"https://example.com/v1"}"#;
+        let small = r#"{"provider":"openai","model":"small","api_key_env":"KEY"}"#;
+        let large = r#"{"provider":"openai","model":"large","api_key_env":"KEY"}"#;
+        let elsewhere = r#"{"provider":"openai","model":"small","api_key_env":"KEY","base_url":"https://example.com/v1"}"#;
         assert_eq!(account(small, "sk-1"), account(large, "sk-1"));
         assert_ne!(account(small, "sk-1"), account(small, "sk-2"));
         assert_ne!(account(small, "sk-1"), account(elsewhere, "sk-1"));
