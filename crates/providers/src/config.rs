@@ -561,7 +561,8 @@ mod tests {
         };
         let small = r#"{"provider":"openai","model":"small","api_key_env":"KEY"}"#;
         let large = r#"{"provider":"openai","model":"large","api_key_env":"KEY"}"#;
-        let elsewhere = r#"{"provider":"openai","model":"small","api_key_env":"KEY","base_url":"https://example.com/v1"}"#;
+        let elsewhere =
+            r#"{"provider":"openai","model":"small","api_key_env":"KEY","base_url":"https://example.com/v1"}"#;
         assert_eq!(account(small, "sk-1"), account(large, "sk-1"));
         assert_ne!(account(small, "sk-1"), account(small, "sk-2"));
         assert_ne!(account(small, "sk-1"), account(elsewhere, "sk-1"));

@@ -302,7 +302,7 @@ fn wait_until_nothing_lands(plan: &Plan<'_>) {
     });
     if let Some(until) = until.expect("a store") {
         let left = Duration::from_millis(until.since(SystemClock.now()));
-        std::thread::sleep(left + payers::SKEW + Duration::from_millis(5));
+        pause(left + payers::SKEW + Duration::from_millis(5));
     }
 }
 
