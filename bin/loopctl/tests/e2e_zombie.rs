@@ -15,7 +15,7 @@ mod journal;
 mod payment;
 
 use journal::{grown, newest, read_journal, settled_once};
-use loopd_kernel::{Outcome, RunId};
+use loopd_kernel::{Kind, Outcome, RunId};
 use loopd_runtime::RunEnd;
 use loopd_store::RunStatus;
 use std::process::{Child, Command, Stdio};
@@ -84,7 +84,8 @@ fn e2e_a_zombie_is_fenced_and_settles_nothing() {
 }
 
 /// A payment that is under way when its process is paused, and lands when that goes on, long after another process
-/// has taken over: nobody pays again, and nobody says that it was paid before a person has looked.
+/// has taken over: nobody pays again. A person is asked meanwhile; the paused process hands its result in, which
+/// withdraws the question.
 #[test]
 fn e2e_a_payment_of_a_zombie_lands_once() {
     if let Some(folder) = std::env::var_os(PAYS) {
@@ -108,5 +109,7 @@ fn e2e_a_payment_of_a_zombie_lands_once() {
     assert!(matches!(asked, RunEnd::Suspended(_)), "{asked:?}");
     assert_eq!(ended, RunEnd::Ended(Outcome::Completed { output: "\"paid\"".into() }));
     assert_eq!(payment::ledger(&world), "\"7 dollars to Ada\"\n");
+    let late = read_journal(&world, run).iter().filter(|entry| entry.kind == Kind::LateResult).count();
+    assert_eq!(late, 1, "it went on by something else than the result of the process that was paused");
     is_whole(&world, run);
 }

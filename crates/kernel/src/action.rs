@@ -20,6 +20,16 @@ pub struct ToolCall {
     pub reply_to: Option<String>,
 }
 
+impl ToolCall {
+    /// A call with typed arguments that replies to no tool use.
+    ///
+    /// # Errors
+    /// A [`Failure`] with code `loop.decode` when the arguments do not serialise.
+    pub fn new(tool: impl Into<String>, args: &impl Serialize) -> Result<Self, Failure> {
+        Ok(Self { tool: tool.into(), args: serde_json::to_string(args)?, reply_to: None })
+    }
+}
+
 /// One thing that a transition asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
@@ -29,8 +39,8 @@ pub enum Action {
     CallTool(ToolCall),
     /// Call several models and tools, and hear of them together.
     Parallel {
-        /// The Calls: [`Action::CallModel`] and [`Action::CallTool`] only.
-        calls: Vec<Action>,
+        /// The Calls.
+        calls: Vec<ParallelCall>,
         /// What their Events wait for.
         join: Join,
     },
@@ -91,6 +101,27 @@ pub enum Action {
     Fail(Failure),
 }
 
+/// One of several Calls that run at the same time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ParallelCall {
+    /// Of a model.
+    Model(ModelCall),
+    /// Of a tool.
+    Tool(ToolCall),
+}
+
+impl From<ModelCall> for ParallelCall {
+    fn from(call: ModelCall) -> Self {
+        Self::Model(call)
+    }
+}
+
+impl From<ToolCall> for ParallelCall {
+    fn from(call: ToolCall) -> Self {
+        Self::Tool(call)
+    }
+}
+
 /// What the Events of parallel Calls wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Join {
@@ -140,13 +171,17 @@ impl Decision {
     }
 
     /// Calls tools and models at the same time and hears of all of them together, in this order.
-    pub fn all(calls: impl IntoIterator<Item = Action>) -> Self {
-        Self::none().and(Action::Parallel { calls: calls.into_iter().collect(), join: Join::All })
+    pub fn all(calls: impl IntoIterator<Item = impl Into<ParallelCall>>) -> Self {
+        Self::parallel(calls, Join::All)
     }
 
     /// Calls tools and models at the same time and goes on with the first one that lands.
-    pub fn first_ok(calls: impl IntoIterator<Item = Action>) -> Self {
-        Self::none().and(Action::Parallel { calls: calls.into_iter().collect(), join: Join::FirstOk(1) })
+    pub fn first_ok(calls: impl IntoIterator<Item = impl Into<ParallelCall>>) -> Self {
+        Self::parallel(calls, Join::FirstOk(1))
+    }
+
+    fn parallel(calls: impl IntoIterator<Item = impl Into<ParallelCall>>, join: Join) -> Self {
+        Self::none().and(Action::Parallel { calls: calls.into_iter().map(Into::into).collect(), join })
     }
 
     /// Starts a child Run with a typed input.

@@ -36,7 +36,7 @@ pub mod transcript;
 pub mod units;
 pub mod upgrade;
 
-pub use action::{Action, Decision, Join, ToolCall};
+pub use action::{Action, Decision, Join, ParallelCall, ToolCall};
 pub use budget::{Ledger, Limits};
 pub use child::Spawn;
 pub use definition::{Cx, ErasedLoop, Loop, Upgrade, erase};

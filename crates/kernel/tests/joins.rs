@@ -10,13 +10,13 @@ use loopd_kernel::model::ModelCall;
 use loopd_kernel::projection::Status;
 use loopd_kernel::record::Setback;
 use loopd_kernel::units::Price;
-use loopd_kernel::{Action, CallId, Decision, Event, Failure, Join, MicroUsd, Outcome, TimeMs, ToolCall};
+use loopd_kernel::{Action, CallId, Decision, Event, Failure, MicroUsd, Outcome, TimeMs, ToolCall};
 use steps::{Bench, failed, landed};
 
 const PRICE: Price = Price { input: 1_000_000, cache_read: 0, cache_write: 0, output: 1_000_000, reasoning: 0 };
 
-fn call(tool: &str, args: u32) -> Action {
-    Action::CallTool(ToolCall { tool: tool.into(), args: args.to_string(), reply_to: None })
+fn call(tool: &str, args: u32) -> ToolCall {
+    ToolCall::new(tool, &args).unwrap()
 }
 
 /// Three looks; says what it hears, in order, in its output.
@@ -99,7 +99,7 @@ fn a_call_that_may_not_be_cut_runs_no_race() {
 #[test]
 fn a_model_call_that_lost_is_charged_at_its_reservation() {
     fn race(event: Event) -> Result<Decision, Failure> {
-        speaks(event, || Decision::first_ok((0..2).map(|_| Action::CallModel(ModelCall::prompt("m", "x")))))
+        speaks(event, || Decision::first_ok((0..2).map(|_| ModelCall::prompt("m", "x"))))
     }
     let mut bench = Bench::new(race, Some(PRICE));
     bench.start(Limits::default());
@@ -111,20 +111,6 @@ fn a_model_call_that_lost_is_charged_at_its_reservation() {
     let ledger = bench.projection().ledger;
     assert_eq!((ledger.spent.0, ledger.charged_tokens), (1 + reserved.micro_usd.0, reserved.tokens));
     assert_eq!((ledger.reserved, ledger.model_calls), (MicroUsd(0), 2));
-}
-
-#[test]
-fn parallel_takes_calls_only() {
-    fn nests(event: Event) -> Result<Decision, Failure> {
-        speaks(event, || {
-            let inner = Action::Parallel { calls: vec![call("look", 1)], join: Join::All };
-            Decision::none().and(Action::Parallel { calls: vec![inner], join: Join::All })
-        })
-    }
-    let mut bench = Bench::new(nests, None);
-    bench.start(Limits::default());
-    let Status::Ended(Outcome::Failed { failure }) = &bench.projection().status else { panic!() };
-    assert_eq!(failure.code, "loop.parallel");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::demo::{Demo, DemoScript, ScriptError};
 use crate::key::{ApiKey, KeyError};
 use crate::openai::{OWN_MEMBERS, OpenAi, ReplayReasoning, StructuredOutput};
 use crate::price::{self, DeclaredPrice};
+use loopd_kernel::Digest;
 use loopd_kernel::machine::ModelTerms;
 use loopd_kernel::units::Price;
 use loopd_runtime::Model;
@@ -279,6 +280,7 @@ impl OpenAiConfig {
             endpoint: endpoint(base.clone()),
             model: self.model.clone(),
             origin: format!("{vendor}/{}", self.model),
+            account: account(&base, key.as_ref()),
             key,
             key_header: self.api_key_header.as_ref().map(header).transpose()?,
             headers: self.header_map()?,
@@ -362,6 +364,12 @@ impl OpenAiConfig {
 
 fn wrong(setting: &'static str, problem: impl Into<String>) -> ConfigError {
     ConfigError::Setting { setting, problem: problem.into() }
+}
+
+/// What shares rate limits: the server and the account there. The key itself stays out of it.
+fn account(base: &reqwest::Url, key: Option<&ApiKey>) -> String {
+    let key = key.map_or("", ApiKey::reveal);
+    format!("{} {}", base.origin().ascii_serialization(), Digest::of("loopd-account/1", &[key.as_bytes()]).text())
 }
 
 /// The endpoint below `base`, whose query stays: Azure keeps its API version there.
@@ -542,5 +550,22 @@ mod tests {
             let text = serde_json::to_string(&config).expect("JSON");
             assert_eq!(serde_json::from_str::<ModelConfig>(&text).expect("again"), config, "{text}");
         }
+    }
+
+    #[test]
+    fn models_of_one_account_share_their_limits() {
+        let account = |json: &str, key: &str| {
+            let variable = |_: &str| Some(key.to_owned());
+            let Ok(ModelConfig::Openai(config)) = serde_json::from_str(json) else { panic!("{json}") };
+            config.build(&variable).unwrap().account
+        };
+        let small = r#"{"provider":"openai","model":"small","api_key_env":"KEY"}"#;
+        let large = r#"{"provider":"openai","model":"large","api_key_env":"KEY"}"#;
+        let elsewhere =
+            r#"{"provider":"openai","model":"small","api_key_env":"KEY","base_url":"https://example.com/v1"}"#;
+        assert_eq!(account(small, "sk-1"), account(large, "sk-1"));
+        assert_ne!(account(small, "sk-1"), account(small, "sk-2"));
+        assert_ne!(account(small, "sk-1"), account(elsewhere, "sk-1"));
+        assert!(!account(small, "sk-1").contains("sk-1"));
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::driver::{CommitError, DriveError, LoadError};
 use crate::program::CannotRun;
-use loopd_kernel::machine::MachineError;
+use loopd_kernel::machine::{MachineError, Refused, accepts};
 use loopd_kernel::projection::Waits;
-use loopd_kernel::{Outcome, Projection, RunId, TimeMs};
+use loopd_kernel::question::QuestionEnd;
+use loopd_kernel::{Outcome, Projection, QuestionId, RunId, TimeMs};
 use loopd_store::{Batch, Expectation, InboxBody, InboxItem, Store, StoreError, Write};
 use tokio::sync::watch;
 
@@ -95,6 +96,52 @@ impl RunEnd {
             None => Self::Released,
         }
     }
+}
+
+/// Why an answer was not passed on. Nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// The Question is not open: it ended, or was never asked.
+    #[error("question {1} of {0} is not open")]
+    NotOpen(RunId, QuestionId),
+    /// The Run would not take it.
+    #[error("{0}")]
+    Refused(Refused),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How a Question ends, as somebody says from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The Question.
+    pub question: QuestionId,
+    /// How it ends.
+    pub end: QuestionEnd,
+    /// Who says so.
+    pub actor: String,
+    /// The answer as JSON text; empty unless it is answered.
+    pub value: String,
+}
+
+/// Passes an answer on to a Run, from any process, once it fits what the Question asks: a Run that refuses an answer
+/// tells nobody. `skew_ms` is [`crate::Config::skew`] of whoever drives the Run.
+///
+/// # Errors
+/// [`AnswerError`]. An item with the same key that is there already is no error.
+pub async fn answer(
+    store: &dyn Store,
+    run: RunId,
+    key: String,
+    (at, skew_ms): (TimeMs, u64),
+    answer: Answer,
+) -> Result<(), AnswerError> {
+    let Answer { question, end, actor, value } = answer;
+    let open = store.questions(Some(run), usize::MAX).await?;
+    let open = open.iter().find(|row| row.question.id == question).ok_or(AnswerError::NotOpen(run, question))?;
+    accepts(&open.question, end, &value, at, skew_ms).map_err(AnswerError::Refused)?;
+    Ok(tell(store, run, key, at, InboxBody::Answer { question, end, actor, value }).await?)
 }
 
 /// Adds an inbox item to a store, from any process.

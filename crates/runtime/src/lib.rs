@@ -25,7 +25,7 @@ mod turns;
 pub use config::Config;
 pub use driver::{CommitError, DriveError, LoadError, load};
 pub use forecast::{Forecast, forecast};
-pub use handle::{Driven, RunEnd, StartError, Started, tell};
+pub use handle::{Answer, AnswerError, Driven, RunEnd, StartError, Started, answer, tell};
 pub use ports::{
     CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, ProbeAnswer, Tool, ToolError,
 };

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::driver::{self, Activation, DriveError, Holder, Lease, Loaded, Patience, PatientStore, Performer, Signals};
 use crate::family::Family;
-use crate::handle::{Driven, RunEnd, StartError, tell};
+use crate::handle::{Answer, AnswerError, Driven, RunEnd, StartError, answer, tell};
 use crate::ports::{Clock, Delta, Entropy};
 use crate::program::{Program, Programs};
 use crate::system::{SystemClock, SystemEntropy};
@@ -208,6 +208,16 @@ impl Runtime {
     pub async fn tell(&self, run: RunId, key: impl Into<String>, body: InboxBody) -> Result<(), StoreError> {
         let at = self.inner.performer.clock.now();
         tell(&*self.inner.store, run, key.into(), at, body).await
+    }
+
+    /// Passes an answer on to a Run, once it fits what the Question asks.
+    ///
+    /// # Errors
+    /// [`AnswerError`]; nothing was written.
+    pub async fn answer(&self, run: RunId, key: impl Into<String>, said: Answer) -> Result<(), AnswerError> {
+        let skew_ms = u64::try_from(self.inner.performer.config.skew.as_millis()).unwrap_or(u64::MAX);
+        let at = self.inner.performer.clock.now();
+        answer(&*self.inner.store, run, key.into(), (at, skew_ms), said).await
     }
 
     /// Stops: nothing new is claimed or sent, open Calls may settle within the grace time, Runs are

@@ -9,6 +9,7 @@ use crate::output;
 use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_fixture::excerpt;
+use loopd_kernel::machine::accepts;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd, Resolution};
 use loopd_kernel::{Digest, RunId, Seq, TimeMs};
 use loopd_store::{Batch, Expectation, InboxBody, InboxItem, Store, StoreError, Write};
@@ -98,23 +99,28 @@ fn value(name: &str, question: &OpenQuestion, args: &AnswerArgs, now: TimeMs) ->
             "no" | "n" | "false" => Ok("false".into()),
             _ => Err(Problem::new(Code::Answer, format!("{name} takes yes or no"))),
         },
-        Ask::Resolve { lands_until, .. } => {
+        Ask::Resolve { .. } => {
             let value = resolution(name, text, args)?;
-            too_early(name, *lands_until, &value, now)?;
+            too_early(name, question, &value, now)?;
             Ok(value)
         }
     }
 }
 
 /// What was sent may land after somebody has looked: until it cannot, "it did not happen" is a guess.
-fn too_early(name: &str, lands_until: Option<TimeMs>, value: &str, now: TimeMs) -> Result<(), Problem> {
-    let says_no = matches!(serde_json::from_str(value), Ok(Resolution::Failed { .. } | Resolution::Retry));
-    match lands_until.map(answerable_after).filter(|until| says_no && now <= *until) {
-        None => Ok(()),
-        Some(until) => Err(Problem::new(Code::Answer, format!("it is too early to say that {name} did not happen"))
-            .why("what was sent may still land, after you have looked")
-            .fix(format!("look again after {} and answer then", words::rfc3339(until)))),
-    }
+fn too_early(name: &str, question: &OpenQuestion, value: &str, now: TimeMs) -> Result<(), Problem> {
+    let skew = u64::try_from(loopd_runtime::Config::default().skew.as_millis()).unwrap_or(u64::MAX);
+    accepts(question, QuestionEnd::Answered, value, now, skew).map_err(|refused| {
+        let problem =
+            Problem::new(Code::Answer, format!("{name} does not take that answer now")).why(refused.to_string());
+        match &question.ask {
+            Ask::Resolve { lands_until: Some(until), .. } => {
+                let after = words::rfc3339(answerable_after(*until));
+                problem.fix(format!("look again after {after}, and answer then"))
+            }
+            Ask::Ask { .. } | Ask::Confirm { .. } | Ask::Resolve { .. } => problem,
+        }
+    })
 }
 
 fn resolution(name: &str, text: &str, args: &AnswerArgs) -> Result<String, Problem> {

@@ -161,24 +161,26 @@ fn a_call_that_may_have_happened_asks_a_person() {
         &world,
         &["ask", "list"],
         expect![[r#"
-        ? RUN1/q1 call-1 may have happened, and nobody here can know: the worker died after it might have sent this call and before it recorded a result
-          call transfer "7 dollars to Ada"
-          answer loopctl ask answer RUN1/q1 landed|failed|retry|unknown
-    "#]],
+            ? RUN1/q1 call-1 may have happened, and nobody here can know: the worker died after it might have sent this call and before it recorded a result
+              call transfer "7 dollars to Ada"
+              answer loopctl ask answer RUN1/q1 landed|failed|retry|unknown
+              note it may still land: `failed` and `retry` are taken after MOMENT MOMENT
+        "#]],
     );
     check(
         &world,
         &["run", "why"],
         expect![[r#"
-        RUN1 waits
-          why it waits for a person
-          call call-1 transfer unknown · once · given up at MOMENT
-          worker nobody, epoch-2
-          cannot this machine cannot run it: `pay` is a loop in Rust; start that program again; it goes on with RUN1
-        ? RUN1/q1 call-1 may have happened, and nobody here can know: the worker died after it might have sent this call and before it recorded a result
-          call transfer "7 dollars to Ada"
-          answer loopctl ask answer RUN1/q1 landed|failed|retry|unknown
-    "#]],
+            RUN1 waits
+              why it waits for a person
+              call call-1 transfer unknown · once · given up at MOMENT
+              worker nobody, epoch-2
+              cannot this machine cannot run it: `pay` is a loop in Rust; start that program again; it goes on with RUN1
+            ? RUN1/q1 call-1 may have happened, and nobody here can know: the worker died after it might have sent this call and before it recorded a result
+              call transfer "7 dollars to Ada"
+              answer loopctl ask answer RUN1/q1 landed|failed|retry|unknown
+              note it may still land: `failed` and `retry` are taken after MOMENT MOMENT
+        "#]],
     );
     check(
         &world,

@@ -26,6 +26,9 @@ const STEPS: u32 = 16;
 /// Short, so that a pause which outlives it is one too.
 pub const LEASE: Duration = Duration::from_secs(2);
 
+/// How far the clocks of two processes may differ.
+pub const SKEW: Duration = Duration::from_millis(200);
+
 /// The lease of the role that a store gives before the first heartbeat.
 const FIRST_LEASE: Duration = Duration::from_secs(15);
 
@@ -127,7 +130,8 @@ impl Tool for Till {
     }
 
     fn terms(&self) -> ToolTerms {
-        ToolTerms { class: self.class, timeout_ms: 60_000 }
+        // Far more than it takes, and not so long that nobody could say for a minute that it did not happen.
+        ToolTerms { class: self.class, timeout_ms: 1_000 }
     }
 
     fn dedup_for(&self) -> Option<Duration> {
@@ -202,13 +206,8 @@ pub fn run(errand: &Errand) {
     let ended = threads.expect("threads").block_on(async {
         let store = take_the_role(&errand.folder.join(".loopd/store.db")).map_err(|error| format!("{error:?}"))?;
         println!("\n{DRIVES}");
-        let config = Config {
-            lease: LEASE,
-            dispatch_window: LEASE / 3,
-            skew: LEASE / 10,
-            grace: LEASE / 2,
-            ..Config::default()
-        };
+        let config =
+            Config { lease: LEASE, dispatch_window: LEASE / 3, skew: SKEW, grace: LEASE / 2, ..Config::default() };
         let programs = Arc::new(FixedPrograms::new([program(errand)]));
         let runtime = Runtime::builder(Arc::new(store), programs).config(config).start().await;
         let runtime = runtime.map_err(|error| format!("{error:?}"))?;

@@ -5,7 +5,7 @@ use loopd_kernel::machine::{Admission, ToolTerms};
 use loopd_kernel::model::ToolOffer;
 use loopd_kernel::{Cx, Decision, EffectClass, Event, Failure, Limits, Loop, RunId, erase};
 use loopd_runtime::{CallContext, Config, FixedPrograms, Program, RunEnd, Runtime, Started, Tool, ToolError};
-use loopd_store::{InboxBody, StoreError};
+use loopd_store::StoreError;
 use loopd_store_sqlite::SqliteStore;
 use std::fs::File;
 use std::io::Write as _;
@@ -115,17 +115,14 @@ fn take_over(world: &World) -> SqliteStore {
     }
 }
 
-/// Takes the Run over and drives it to its question. Then `meanwhile` happens, and after it a person who has looked
-/// into the ledger says that it landed. Returns how the Run stood before and after.
+/// Takes the Run over and drives it to its question. Then `meanwhile` happens, and it is driven on though nobody has
+/// answered. Returns how the Run stood before and after.
 pub fn takes_over(world: &World, run: RunId, meanwhile: impl FnOnce()) -> (RunEnd, RunEnd) {
     with_runtime(&world.path("."), take_over(world), async |runtime| {
         let asked = runtime.resume(run).await.expect("taken over").wait().await;
         meanwhile();
         let RunEnd::Suspended(waits) = &asked else { panic!("it should ask a person: {asked:?}") };
-        let end = loopd_kernel::question::QuestionEnd::Answered;
-        let value = r#"{"call":"landed","output":"\"paid\""}"#.into();
-        let body = InboxBody::Answer { question: waits.questions[0].id, end, actor: "ada".into(), value };
-        runtime.tell(run, "answer", body).await.expect("told");
+        assert_eq!(waits.questions.len(), 1);
         let ended = runtime.resume(run).await.expect("goes on").wait().await;
         (asked, ended)
     })

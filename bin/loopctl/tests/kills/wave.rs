@@ -267,6 +267,7 @@ fn look(plan: &Plan<'_>, patience: Duration, report: &mut Report) {
 /// Answers every open question by what the ledger says, and reopens what was parked for being killed too often.
 /// Nobody drives meanwhile, so nothing lands after the look. True: there was something to say.
 fn answer(plan: &Plan<'_>, random: &mut Random) -> bool {
+    wait_until_nothing_lands(plan);
     let ledger = ledger::read(plan.world);
     let mut said = false;
     let answered = read(plan, PATIENCE, async |store| {
@@ -287,6 +288,22 @@ fn answer(plan: &Plan<'_>, random: &mut Random) -> bool {
     });
     answered.expect("a store");
     said
+}
+
+/// Whoever says that a call did not happen looks when it cannot happen any more; a Run refuses an earlier answer.
+fn wait_until_nothing_lands(plan: &Plan<'_>) {
+    let until = read(plan, PATIENCE, async |store| {
+        let open = store.questions(None, 999).await.expect("questions");
+        let until = |row: QuestionRow| match row.question.ask {
+            Ask::Resolve { lands_until, .. } => lands_until,
+            Ask::Ask { .. } | Ask::Confirm { .. } => None,
+        };
+        open.into_iter().filter_map(until).max()
+    });
+    if let Some(until) = until.expect("a store") {
+        let left = Duration::from_millis(until.since(SystemClock.now()));
+        pause(left + payers::SKEW + Duration::from_millis(5));
+    }
 }
 
 /// What became of a call. That it did not happen can be said in two ways.

@@ -32,7 +32,7 @@ spec:
     - { use: files, root: ./docs, allow: [search, list, read] }
     - { use: ask }
     - { native: refund, class: once }
-  limits: { iterations: 20, tokens: 200000, usd: "0.50", wall: 10m }
+  limits: { iterations: 20, tokens: 200000, usd: "0.50", wall: 10m, retries: 20 }
   output:
     schema: { type: object, properties: { reasoning: { type: string }, answer: { type: string } }, required: [answer] }
 "#;
@@ -63,6 +63,7 @@ fn every_field_is_read() {
             "instructions": "Answer with citations.\nBe brief.\n",
             "limits": {
               "iterations": 20,
+              "retries": 20,
               "tokens": 200000,
               "usd": "0.5",
               "wall": "10m"
@@ -136,6 +137,9 @@ fn every_field_is_read() {
             ),
             wall_ms: Some(
                 600000,
+            ),
+            retries: Some(
+                20,
             ),
         }
     "#]]

@@ -1,7 +1,7 @@
 //! Running transitions until nothing moves: Event → decision → intents → rest.
 
 use super::{ITERATIONS_PER_COMMIT, MachineError, Pace, STATE_LIMIT, Work};
-use crate::action::{Action, Decision, Join};
+use crate::action::{Action, Decision, Join, ParallelCall};
 use crate::budget::{Breach, Dimension, Reservation};
 use crate::child::Spawn;
 use crate::definition::{Cx, ErasedLoop};
@@ -186,7 +186,8 @@ pub(crate) fn transition(definition: &dyn ErasedLoop, projection: &Projection, p
         actions: Vec::new(),
     };
     for action in decision.actions {
-        recorder.take(action);
+        let record = recorder.record(action);
+        recorder.actions.push(record);
     }
     let Recorder { payload, constants, actions, .. } = recorder;
     let record = Decided { consumed: consumed.0, actions, patch, state };
@@ -204,41 +205,26 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn take(&mut self, action: Action) {
-        match action {
-            Action::Parallel { calls, join } => self.parallel(calls, join),
-            action => {
-                let record = self.record(action);
-                self.actions.push(record);
-            }
-        }
-    }
-
-    fn parallel(&mut self, calls: Vec<Action>, join: Join) {
+    /// Parallel Calls are recorded one by one, and then as joined.
+    fn parallel(&mut self, calls: Vec<ParallelCall>, join: Join) -> ActionRecord {
         let count = calls.len() as u32;
         for call in calls {
             let record = match call {
-                call @ (Action::CallModel(_) | Action::CallTool(_)) => self.record(call),
-                _ => {
-                    ActionRecord::Fail(Failure::new("loop.parallel", "only calls of models and tools run in parallel"))
-                }
+                ParallelCall::Model(call) => self.record(Action::CallModel(call)),
+                ParallelCall::Tool(call) => self.record(Action::CallTool(call)),
             };
-            let failed = matches!(record, ActionRecord::Fail(_));
             self.actions.push(record);
-            if failed {
-                return;
-            }
         }
         let ok = match join {
             Join::All => None,
             Join::FirstOk(ok) => Some(ok.clamp(1, count.max(1))),
         };
-        self.actions.push(ActionRecord::Join { calls: count, ok });
+        ActionRecord::Join { calls: count, ok }
     }
 
     fn record(&mut self, action: Action) -> ActionRecord {
         match action {
-            Action::Parallel { .. } => ActionRecord::Fail(Failure::new("loop.parallel", "parallel calls do not nest")),
+            Action::Parallel { calls, join } => self.parallel(calls, join),
             Action::Spawn(spawn) => self.spawn(spawn),
             Action::Signal { to, name, body } => {
                 ActionRecord::Signal { to, name, body: self.payload.add(body.as_bytes()) }

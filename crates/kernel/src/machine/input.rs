@@ -1,5 +1,6 @@
 //! Inputs: facts from outside, and the Entries that record them.
 
+use super::answer::{accepts, sends_no_more};
 use super::probe::ProbeAnswer;
 use super::{Env, MachineError, Refused, Work};
 use crate::budget::{Limits, RETRIES};
@@ -11,10 +12,10 @@ use crate::failure::{Disposition, Failure};
 use crate::ids::{CallId, Epoch, QuestionId, TimerId};
 use crate::outcome::{Interrupt, Outcome};
 use crate::projection::{Call, Projection, Status, Target};
-use crate::question::{Ask, QuestionEnd, Resolution};
+use crate::question::QuestionEnd;
 use crate::record::{
-    Attempted, BudgetChanged, CancelRequested, Joins, Parked, QuestionEnded, Record, Recovered, Reopened, Resolved,
-    Setback, Settled, Settlement, Signal, Started, TimerFired,
+    Attempted, BudgetChanged, CancelRequested, Parked, Record, Recovered, Reopened, Setback, Settled, Settlement,
+    Signal, Started, TimerFired,
 };
 use crate::transcript;
 use crate::units::{MicroUsd, TimeMs, Usage};
@@ -198,23 +199,9 @@ pub(super) fn check(projection: &Projection, input: &Input, env: &Env<'_>) -> Re
         Input::Answer { question, end, value, .. } => {
             let open = projection.questions.iter().find(|open| open.id == *question);
             let open = open.ok_or(Refused::NoSuchQuestion(*question))?;
-            match end {
-                QuestionEnd::Answered => {
-                    let ending = projection.cancel.is_some() || projection.finishing.is_some();
-                    let settled = |until: TimeMs| env.now > until.after(env.skew_ms);
-                    fits(&open.ask, value, ending, settled).map_err(|why| Refused::BadAnswer(*question, why))
-                }
-                // Nobody may walk away from a Call that may have moved money; it stays open until resolved.
-                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut
-                    if matches!(open.ask, Ask::Resolve { .. }) =>
-                {
-                    Err(Refused::BadAnswer(*question, "an unknown call has to be resolved".into()))
-                }
-                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut => Ok(()),
-                QuestionEnd::Withdrawn => {
-                    Err(Refused::BadAnswer(*question, "only the run itself withdraws a question".into()))
-                }
-            }
+            accepts(open, *end, value, env.now, env.skew_ms)?;
+            let ending = projection.cancel.is_some() || projection.finishing.is_some();
+            if ending { sends_no_more(open, value) } else { Ok(()) }
         }
         Input::Settle { .. }
         | Input::Retry { .. }
@@ -232,24 +219,6 @@ pub(super) fn check(projection: &Projection, input: &Input, env: &Env<'_>) -> Re
         | Input::Park(_)
         | Input::Poisoned { .. }
         | Input::Continue => Ok(()),
-    }
-}
-
-/// Whether `value` is an answer of the asked kind. A JSON Schema is checked by whoever takes the answer.
-fn fits(ask: &Ask, value: &str, ending: bool, settled: impl Fn(TimeMs) -> bool) -> Result<(), String> {
-    let text = |error: serde_json::Error| alloc::format!("{error}");
-    match ask {
-        Ask::Ask { .. } => serde_json::from_str::<&serde_json::value::RawValue>(value).map(drop).map_err(text),
-        Ask::Confirm { .. } => serde_json::from_str::<bool>(value).map(drop).map_err(text),
-        Ask::Resolve { lands_until, .. } => match serde_json::from_str::<Resolution>(value).map_err(text)? {
-            Resolution::Retry if ending => Err("the run is about to end: nothing is sent any more".into()),
-            Resolution::Retry | Resolution::Failed { .. } if !lands_until.is_none_or(&settled) => {
-                Err("what was sent may still land: look again when its time is over, and answer then".into())
-            }
-            Resolution::Landed { .. } | Resolution::Failed { .. } | Resolution::Retry | Resolution::Unknown { .. } => {
-                Ok(())
-            }
-        },
     }
 }
 
@@ -437,30 +406,6 @@ impl Work<'_, '_, '_> {
         let message = payload.add(failure.message.as_bytes());
         let record = Attempted { call: id, n, setback, code, message, usage: None, cost: None, retry_at };
         self.push(&Record::Attempted(record), payload.finish())
-    }
-
-    fn answer(&mut self, id: QuestionId, end: QuestionEnd, actor: String, value: String) -> Result<(), MachineError> {
-        let open = self.projection.questions.iter().find(|open| open.id == id);
-        let ask = open.map(|open| open.ask.clone()).ok_or(Refused::NoSuchQuestion(id))?;
-        let resolved = match &ask {
-            Ask::Resolve { call, .. } => Some(self.resolution(id, *call, &actor, &value)?),
-            Ask::Ask { .. } | Ask::Confirm { .. } => None,
-        };
-        let joins = match &ask {
-            Ask::Ask { reply_to, .. } => reply_to.clone().map(Joins::Tool),
-            Ask::Confirm { .. } | Ask::Resolve { .. } => None,
-        };
-        self.push(&Record::QuestionEnded(QuestionEnded { question: id, end, actor, joins }), value.into_bytes())?;
-        match resolved {
-            Some(resolved) => self.push(&Record::Resolved(resolved), Vec::new()),
-            None => Ok(()),
-        }
-    }
-
-    fn resolution(&self, id: QuestionId, call: CallId, actor: &str, value: &str) -> Result<Resolved, MachineError> {
-        let resolution = serde_json::from_str(value).map_err(|e| Refused::BadAnswer(id, alloc::format!("{e}")))?;
-        let doubt = self.projection.in_doubt.iter().find(|doubt| doubt.id == call).ok_or(Refused::NotOpen(call))?;
-        Ok(Resolved { call, by: actor.into(), resolution, joins: doubt.target.joins() })
     }
 
     /// Settles as cancelled every open Call whose class `may` be cut, and every wanted one.

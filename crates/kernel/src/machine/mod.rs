@@ -2,6 +2,7 @@
 //! which Calls may be performed once they are. It does no IO and knows no clock.
 
 mod admit;
+mod answer;
 mod decide;
 mod family;
 mod input;
@@ -23,6 +24,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+pub use answer::accepts;
 pub(crate) use decide::transition;
 pub use input::{Admission, Input, Settling};
 pub use probe::{Probe, ProbeAnswer};

@@ -70,6 +70,8 @@ pub struct OpenAi {
     pub(crate) model: String,
     /// Provider and model, as reasoning carries it.
     pub(crate) origin: String,
+    /// What shares its rate limits with other models.
+    pub(crate) account: String,
     pub(crate) key: Option<ApiKey>,
     /// Where the key goes when not into `Authorization`.
     pub(crate) key_header: Option<HeaderName>,
@@ -91,6 +93,10 @@ pub struct OpenAi {
 impl Model for OpenAi {
     fn terms(&self) -> ModelTerms {
         self.terms
+    }
+
+    fn limits_key(&self) -> Option<&str> {
+        Some(&self.account)
     }
 
     async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {

@@ -38,7 +38,9 @@ impl Activation {
         // What moves a parked Run may wait behind any number of signals that do not.
         let limit = if parked { INBOX_ITEMS + INBOX_RESERVE } else { INBOX_PAGE };
         let items = self.store.inbox(self.run(), limit).await?;
-        self.inbox_page_was_full = !parked && items.len() >= limit;
+        // What a parked Run leaves is read again as soon as something reopens it.
+        self.more_waits =
+            if parked { items.iter().any(|item| !item.body.moves_parked()) } else { items.len() >= limit };
         let queued = |id: i64| self.queue.iter().any(|(_, item)| *item == Some(id));
         let applies = |item: &InboxItem| !queued(item.id) && (!parked || item.body.moves_parked());
         let fresh: Vec<InboxItem> = items.into_iter().filter(applies).collect();

@@ -15,7 +15,7 @@ use crate::family::Family;
 use crate::program::Program;
 use crate::turns::Probation;
 use calls::Flight;
-use loopd_kernel::machine::{Env, Input, MachineError, Pace, Step};
+use loopd_kernel::machine::{Env, Input, MachineError, Pace, Refused, Step};
 use loopd_kernel::model::ModelConstants;
 use loopd_kernel::projection::Status;
 use loopd_kernel::{CallId, Digest, Failure, Machine, Projection, RunId, TimeMs};
@@ -111,7 +111,8 @@ pub struct Activation {
     /// The result of an effect whose settlement is being committed.
     unrecorded: Option<(CallId, String)>,
     queue: VecDeque<(Input, Option<i64>)>,
-    inbox_page_was_full: bool,
+    /// The inbox may hold more than was read.
+    more_waits: bool,
     /// When it was last looked at what is due.
     looked_at: TimeMs,
     /// The last commit gave the Run up; somebody else may drive it already.
@@ -165,7 +166,7 @@ impl Activation {
             handles: BTreeMap::new(),
             unrecorded: None,
             queue: VecDeque::new(),
-            inbox_page_was_full: false,
+            more_waits: false,
             looked_at: TimeMs(i64::MIN),
             released: false,
             entries_since_snapshot: loaded.since_snapshot,
@@ -218,7 +219,7 @@ impl Activation {
                     self.queue.push_back((Input::Continue, None));
                 }
             }
-            if self.inbox_page_was_full && self.read_inbox().await? {
+            if self.more_waits && self.read_inbox().await? {
                 continue;
             }
             if self.is_over() {
@@ -324,6 +325,11 @@ impl Activation {
         self.unrecorded = self.effect_result(&input);
         let step = match self.apply(input.clone())? {
             Applied::Step(step) => step,
+            // What came before it parked the Run: it waits until somebody reopens that.
+            Applied::Refused(Refused::Parked) if item.is_some() => {
+                self.more_waits = true;
+                return Ok(false);
+            }
             // The fact came too late or does not fit; the item is taken so that it is not tried for ever.
             Applied::Refused(why) => {
                 tracing::info!(run = %self.run(), %why, "input refused");
@@ -373,7 +379,7 @@ impl Activation {
         let machine = &mut self.machine;
         match catch_unwind(AssertUnwindSafe(|| machine.apply(input, &mut env))) {
             Ok(Ok(step)) => Ok(Applied::Step(step)),
-            Ok(Err(MachineError::Refused(why))) => Ok(Applied::Refused(why.to_string())),
+            Ok(Err(MachineError::Refused(why))) => Ok(Applied::Refused(why)),
             Ok(Err(error)) => Err(DriveError::Machine(error)),
             Err(panic) => Ok(Applied::Panicked(panic_text(&*panic))),
         }
@@ -393,7 +399,7 @@ impl Activation {
             || self.bytes_since_snapshot >= self.config.snapshot_bytes;
         let projection = self.machine.projection();
         // Released only when nothing is left to do here: a Run that is given up belongs to whoever claims it.
-        let done = self.queue.is_empty() && self.inflight.is_empty() && !self.inbox_page_was_full && !step.more;
+        let done = self.queue.is_empty() && self.inflight.is_empty() && !self.more_waits && !step.more;
         // Nothing that is still in flight keeps a sealed Run.
         let sealed = matches!(projection.status, Status::Ended(_));
         let keeps = !(sealed || (self.rests() && done));
@@ -452,7 +458,7 @@ fn poisoned(input: Input, reason: String) -> Input {
 /// What applying an input came to.
 enum Applied {
     Step(Step),
-    Refused(String),
+    Refused(Refused),
     Panicked(String),
 }
 
