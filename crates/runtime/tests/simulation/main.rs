@@ -4,10 +4,12 @@
 
 mod chance;
 mod checks;
+mod kin;
 mod lives;
 mod people;
 mod rivals;
 mod scripts;
+mod stage;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -62,10 +64,18 @@ fn two_workers_on_one_run_send_nothing_twice_and_bring_it_to_its_end() {
 }
 
 #[test]
+fn a_family_whose_workers_die_does_everything_once_and_comes_to_its_end() {
+    simulate("kin", kin::live);
+    println!("{:?}", checks::met());
+}
+
+#[test]
 fn a_seed_comes_to_the_same_journal_every_time() {
     for seed in [1, 2, 3] {
         let head = || once(rivals::live(seed, Arc::default()));
         assert_eq!(head(), head(), "seed {seed} cannot be repeated");
+        let heads = || once(kin::live(seed, Arc::default()));
+        assert_eq!(heads(), heads(), "seed {seed} of a family cannot be repeated");
     }
 }
 

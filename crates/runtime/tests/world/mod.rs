@@ -23,7 +23,7 @@ use std::time::Duration;
 
 pub type Step = fn(&Cx, &mut Vec<String>, Event) -> Result<Decision, Failure>;
 
-struct ClosureLoop(Step);
+struct ClosureLoop(&'static str, Step);
 
 impl Loop for ClosureLoop {
     type Input = String;
@@ -31,7 +31,7 @@ impl Loop for ClosureLoop {
     type Output = serde_json::Value;
 
     fn name(&self) -> &'static str {
-        "closure"
+        self.0
     }
 
     fn init(&self, _: String) -> Result<Vec<String>, Failure> {
@@ -39,13 +39,18 @@ impl Loop for ClosureLoop {
     }
 
     fn transition(&self, cx: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
-        (self.0)(cx, state, event)
+        (self.1)(cx, state, event)
     }
 }
 
 /// The Loop made of a closure.
 pub fn closure(step: Step) -> Arc<dyn ErasedLoop> {
-    erase(ClosureLoop(step), Vec::new())
+    closure_named("closure", step)
+}
+
+/// The same, where several of them run in one world.
+pub fn closure_named(name: &'static str, step: Step) -> Arc<dyn ErasedLoop> {
+    erase(ClosureLoop(name, step), Vec::new())
 }
 
 struct Counted {
