@@ -139,7 +139,7 @@ fn a_run_is_not_sealed_while_a_payment_is_in_doubt() {
     let question = bench.projection().questions[0].id;
     let end = loopd_kernel::question::QuestionEnd::Answered;
     let value = r#"{"call":"landed","output":"1"}"#.into();
-    bench.apply(Input::Answer { question, end, actor: "ann".into(), value });
+    bench.apply(Input::Answer { question, end, actor: "ann".into(), value, given_at: TimeMs(i64::MAX) });
     let Status::Ended(Outcome::Completed { output }) = &bench.projection().status else { panic!() };
     assert_eq!(output, r#""look""#);
 }

@@ -109,7 +109,7 @@ fn effects_fit(calls: &Calls, effects: &[Effect]) {
         let times = match sent[0].class {
             EffectClass::Once | EffectClass::Probed => sent.len(),
             EffectClass::Keyed => {
-                let forgotten = |late: &&&Effect| late.lands_at.since(sent[0].lands_at) >= DEDUP_FOR.as_millis() as u64;
+                let forgotten = |late: &&&Effect| late.lands_at.since(sent[0].lands_at) > DEDUP_FOR.as_millis() as u64;
                 1 + sent.iter().filter(forgotten).count()
             }
             EffectClass::Pure | EffectClass::Read | EffectClass::Billable | EffectClass::Transactional => 1,

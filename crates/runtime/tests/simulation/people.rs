@@ -54,31 +54,34 @@ impl<'a> People<'a> {
         if busy && self.chance.one_in(2) {
             return;
         }
-        let nonsense = busy && self.chance.one_in(4);
-        let value = match &open.ask {
-            _ if nonsense => "perhaps".to_owned(),
-            // About a payment that nobody is sure of, people look at the ledger.
-            Ask::Resolve { tool, args, .. } if self.stage.effects.has(run, tool, args, self.stage.clock.now()) => {
-                r#"{"call":"landed","output":"1"}"#.into()
-            }
-            Ask::Resolve { .. } => match self.chance.below(3) {
-                0 => r#"{"call":"retry"}"#.into(),
-                1 => r#"{"call":"failed","evidence":"not there"}"#.into(),
-                _ => r#"{"call":"unknown","evidence":"who knows"}"#.into(),
-            },
-            Ask::Ask { .. } | Ask::Confirm { .. } => "true".into(),
-        };
         for hand in 0..1 + self.chance.below(2) {
             let body = InboxBody::Answer {
                 question: open.id,
                 end: QuestionEnd::Answered,
                 actor: "ann".into(),
-                value: value.clone(),
+                value: self.answer_now(run, &open.ask, busy),
             };
-            // The same item twice, or the same answer from two hands.
+            // The same item twice, or another answer from another hand.
             let hand = if self.chance.one_in(2) { 0 } else { hand };
             self.tell(through, run, format!("answer-{}-{}-{hand}", open.id, self.looks), body).await;
         }
+    }
+
+    /// About a payment that nobody is sure of, people look at the ledger, and say what they see there.
+    fn answer_now(&mut self, run: RunId, ask: &Ask, busy: bool) -> String {
+        let answer = match ask {
+            _ if busy && self.chance.one_in(4) => "perhaps",
+            Ask::Resolve { tool, args, .. } if self.stage.effects.has(run, tool, args, self.stage.clock.now()) => {
+                r#"{"call":"landed","output":"1"}"#
+            }
+            Ask::Resolve { .. } => match self.chance.below(3) {
+                0 => r#"{"call":"retry"}"#,
+                1 => r#"{"call":"failed","evidence":"not there"}"#,
+                _ => r#"{"call":"unknown","evidence":"who knows"}"#,
+            },
+            Ask::Ask { .. } | Ask::Confirm { .. } => "true",
+        };
+        answer.to_owned()
     }
 
     /// An item that did not arrive is somebody's loss; whoever cares sends it again.

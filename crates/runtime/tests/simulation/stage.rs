@@ -6,12 +6,14 @@ use crate::world::port::{Gate, Port};
 use crate::world::{CountedEntropy, VirtualClock};
 use loopd_kernel::budget::Limits;
 use loopd_kernel::machine::Admission;
-use loopd_kernel::{MicroUsd, RunId};
+use loopd_kernel::{MicroUsd, RunId, Seq};
 use loopd_runtime::{Config, FixedPrograms, Program, Runtime, Started};
-use loopd_store::MemoryStore;
 use loopd_store::memory::Fault;
+use loopd_store::{MemoryStore, RunFilter, Store};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 pub struct Stage {
@@ -116,4 +118,28 @@ impl Stage {
         assert!(!self.spins.load(Ordering::Relaxed), "a worker asks the store for ever while time stands still");
         self.quiet.store(quiet, Ordering::Relaxed);
     }
+}
+
+/// A check that fails leaves the Journals behind, so that one look at the output says what happened.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut telling = pin!(tell_all(&self.store, &self.effects));
+            let _ = telling.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+}
+
+async fn tell_all(store: &MemoryStore, effects: &Effects) {
+    for row in store.runs(RunFilter { limit: 99, ..RunFilter::default() }).await.unwrap().items {
+        eprintln!("{} {} {}", row.run, row.loop_name, row.status.name());
+        for entry in store.entries(row.run, Seq(0), 10_000).await.unwrap() {
+            let payload = String::from_utf8_lossy(&entry.payload);
+            eprintln!("  {} at {} {} {} {payload}", entry.seq, entry.at.0, entry.kind, entry.record);
+        }
+        for item in store.inbox(row.run, 99).await.unwrap() {
+            eprintln!("  waits: {item:?}");
+        }
+    }
+    effects.all().iter().for_each(|effect| eprintln!("{effect:?}"));
 }

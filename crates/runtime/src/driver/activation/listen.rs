@@ -24,7 +24,8 @@ impl Activation {
         for question in projection.questions.iter().filter(|open| open.expires_at.is_some_and(|at| at <= now)) {
             let end = loopd_kernel::question::QuestionEnd::TimedOut;
             let actor = String::from("loopd");
-            let input = Input::Answer { question: question.id, end, actor, value: String::new() };
+            let (question, value, given_at) = (question.id, String::new(), now);
+            let input = Input::Answer { question, end, actor, value, given_at };
             self.queue.push_back((input, None));
         }
         if projection.wanted.iter().any(|call| call.not_before.is_some_and(|at| at <= now)) {
@@ -43,15 +44,20 @@ impl Activation {
         let applies = |item: &InboxItem| !queued(item.id) && (!parked || item.body.moves_parked());
         let fresh: Vec<InboxItem> = items.into_iter().filter(applies).collect();
         let found = !fresh.is_empty();
-        self.queue.extend(fresh.into_iter().map(|item| (input_of(item.body), Some(item.id))));
+        for item in fresh {
+            let id = item.id;
+            self.queue.push_back((input_of(item), Some(id)));
+        }
         Ok(found)
     }
 }
 
-fn input_of(body: InboxBody) -> Input {
-    match body {
+fn input_of(item: InboxItem) -> Input {
+    match item.body {
         InboxBody::Signal { name, body } => Input::Signal { name, body },
-        InboxBody::Answer { question, end, actor, value } => Input::Answer { question, end, actor, value },
+        InboxBody::Answer { question, end, actor, value } => {
+            Input::Answer { question, end, actor, value, given_at: item.at }
+        }
         InboxBody::Cancel { actor, reason } => Input::Cancel { actor, reason },
         InboxBody::Reopen { actor, raise } => Input::Reopen { actor, raise },
         InboxBody::Late { call, epoch, output } => Input::Late { call, epoch, output },
