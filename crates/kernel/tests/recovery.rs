@@ -145,6 +145,21 @@ fn a_run_is_not_sealed_while_a_payment_is_in_doubt() {
 }
 
 #[test]
+fn a_run_that_waits_for_its_seal_can_be_cancelled() {
+    let mut bench = Bench::new(finishes_beside_a_payment, None);
+    bench.start(Limits::default());
+    bench.apply(settle(1, Settling::Failed(Failure::new("tool.timeout", "no answer"), Disposition::InDoubt)));
+    bench.apply(settle(2, Settling::Landed("1".into())));
+    assert!(bench.projection().finishing.is_some());
+    bench.apply(Input::Cancel { actor: "ann".into(), reason: "enough".into() });
+    let question = bench.projection().questions[0].id;
+    let end = loopd_kernel::question::QuestionEnd::Answered;
+    let value = r#"{"call":"landed","output":"1"}"#.into();
+    bench.apply(Input::Answer { question, end, actor: "ann".into(), value, given_at: TimeMs(i64::MAX) });
+    assert!(matches!(bench.projection().status, Status::Ended(Outcome::Interrupted { .. })));
+}
+
+#[test]
 fn wall_time_stops_the_next_step_and_cuts_a_call_short() {
     let mut bench = Bench::new(looks, None);
     let limits = Limits { wall_ms: Some(700), ..Limits::default() };

@@ -39,11 +39,13 @@ impl Activation {
         // What moves a parked Run may wait behind any number of signals that do not.
         let limit = if parked { INBOX_ITEMS + INBOX_RESERVE } else { INBOX_PAGE };
         let items = self.store.inbox(self.run(), limit).await?;
-        self.inbox_page_was_full = !parked && items.len() >= limit;
+        let read = items.len();
         let queued = |id: i64| self.queue.iter().any(|(_, item)| *item == Some(id));
         let applies = |item: &InboxItem| !queued(item.id) && (!parked || item.body.moves_parked());
         let fresh: Vec<InboxItem> = items.into_iter().filter(applies).collect();
         let found = !fresh.is_empty();
+        // What a parked Run leaves lying it hears once it is reopened.
+        self.more_in_inbox = if parked { found && fresh.len() < read } else { read >= limit };
         for item in fresh {
             let id = item.id;
             self.queue.push_back((input_of(item), Some(id)));

@@ -15,7 +15,7 @@ use crate::family::Family;
 use crate::program::Program;
 use crate::turns::Probation;
 use calls::Flight;
-use loopd_kernel::machine::{Env, Input, MachineError, Pace, Step};
+use loopd_kernel::machine::{Env, Input, MachineError, Pace, Refused, Step};
 use loopd_kernel::model::ModelConstants;
 use loopd_kernel::projection::Status;
 use loopd_kernel::{CallId, Digest, Failure, Machine, Projection, RunId, TimeMs};
@@ -111,7 +111,7 @@ pub struct Activation {
     /// The result of an effect whose settlement is being committed.
     unrecorded: Option<(CallId, String)>,
     queue: VecDeque<(Input, Option<i64>)>,
-    inbox_page_was_full: bool,
+    more_in_inbox: bool,
     /// When it was last looked at what is due.
     looked_at: TimeMs,
     /// The last commit gave the Run up; somebody else may drive it already.
@@ -165,7 +165,7 @@ impl Activation {
             handles: BTreeMap::new(),
             unrecorded: None,
             queue: VecDeque::new(),
-            inbox_page_was_full: false,
+            more_in_inbox: false,
             looked_at: TimeMs(i64::MIN),
             released: false,
             entries_since_snapshot: loaded.since_snapshot,
@@ -218,7 +218,7 @@ impl Activation {
                     self.queue.push_back((Input::Continue, None));
                 }
             }
-            if self.inbox_page_was_full && self.read_inbox().await? {
+            if self.more_in_inbox && self.read_inbox().await? {
                 continue;
             }
             if self.is_over() {
@@ -323,6 +323,8 @@ impl Activation {
         self.unrecorded = self.effect_result(&input);
         let step = match self.apply(input.clone())? {
             Applied::Step(step) => step,
+            // Nothing is wrong with the item: it was read before the Run was parked, and waits until it is reopened.
+            Applied::Refused(Refused::Parked) if item.is_some() => return Ok(false),
             // The fact came too late or does not fit; the item is taken so that it is not tried for ever.
             Applied::Refused(why) => {
                 tracing::info!(run = %self.run(), %why, "input refused");
@@ -372,7 +374,7 @@ impl Activation {
         let machine = &mut self.machine;
         match catch_unwind(AssertUnwindSafe(|| machine.apply(input, &mut env))) {
             Ok(Ok(step)) => Ok(Applied::Step(step)),
-            Ok(Err(MachineError::Refused(why))) => Ok(Applied::Refused(why.to_string())),
+            Ok(Err(MachineError::Refused(why))) => Ok(Applied::Refused(why)),
             Ok(Err(error)) => Err(DriveError::Machine(error)),
             Err(panic) => Ok(Applied::Panicked(panic_text(&*panic))),
         }
@@ -392,7 +394,7 @@ impl Activation {
             || self.bytes_since_snapshot >= self.config.snapshot_bytes;
         let projection = self.machine.projection();
         // Released only when nothing is left to do here: a Run that is given up belongs to whoever claims it.
-        let done = self.queue.is_empty() && self.inflight.is_empty() && !self.inbox_page_was_full && !step.more;
+        let done = self.queue.is_empty() && self.inflight.is_empty() && !self.more_in_inbox && !step.more;
         // Nothing that is still in flight keeps a sealed Run.
         let sealed = matches!(projection.status, Status::Ended(_));
         let keeps = !(sealed || (self.rests() && done));
@@ -451,7 +453,7 @@ fn poisoned(input: Input, reason: String) -> Input {
 /// What applying an input came to.
 enum Applied {
     Step(Step),
-    Refused(String),
+    Refused(Refused),
     Panicked(String),
 }
 
