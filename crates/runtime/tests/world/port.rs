@@ -21,8 +21,10 @@ impl Gate {
         Self(Arc::new(Mutex::new(Instant::now())))
     }
 
+    /// A shorter pause does not end a longer one.
     pub fn close_for(&self, pause: Duration) {
-        *self.0.lock().unwrap() = Instant::now() + pause;
+        let mut until = self.0.lock().unwrap();
+        *until = (*until).max(Instant::now() + pause);
     }
 
     pub async fn pass(&self) {
