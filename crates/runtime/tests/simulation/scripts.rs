@@ -172,7 +172,11 @@ impl Tool for ScriptedTool {
         }
         let lands_at = if fate > 1 { self.send(args, context, &mut chance).await } else { TimeMs(0) };
         // Some calls take longer than their timeout, and some longer than a lease.
-        let longest = if chance.one_in(8) { 30_000 } else { 3_000 };
+        let longest = match chance.below(8) {
+            0 => 30_000,
+            1..4 => 3_000,
+            _ => 200,
+        };
         let answer = Duration::from_millis(chance.below(longest));
         if fate <= 2 {
             tokio::time::sleep(answer).await;

@@ -67,7 +67,7 @@ impl Stage {
             clock: self.clock.clone(),
         };
         let programs: Vec<_> = programs(&side).into_iter().map(Arc::new).collect();
-        let config = Config { snapshot_entries: 8, ..Config::default() };
+        let config = Config { snapshot_entries: 24, ..Config::default() };
         let runtime = Runtime::builder(Arc::new(port), Arc::new(FixedPrograms::new(programs.clone())))
             .config(config)
             .world(self.clock.clone(), Arc::new(CountedEntropy::of(number)))
