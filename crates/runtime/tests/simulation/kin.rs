@@ -46,10 +46,10 @@ fn parent(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Fai
         }
         Event::IterationStarted { iteration: 5 } => Decision::all([tool("transfer", 7), model(), tool("charge", 8)]),
         Event::IterationStarted { iteration: 6 } => Decision::first_ok(looks(7)).and(Action::Sleep { ms: 1_000 }),
-        Event::IterationStarted { iteration: 7..20 } => {
+        Event::IterationStarted { iteration: 7..13 } => {
             Decision::none().and(tool("look", 10)).and(tool("look", 11)).and(tool("look", 12))
         }
-        Event::IterationStarted { iteration: 20 } => {
+        Event::IterationStarted { iteration: 13 } => {
             Decision::none().and(spawn("left", "left")).and(spawn("right", "right")).and(tool("charge", 9))
         }
         Event::IterationStarted { .. } => Decision::finish(state),
@@ -82,7 +82,7 @@ fn kid(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failur
             let news = Action::Signal { to: Recipient::Parent, name: "message".into(), body: "half".into() };
             Decision::none().and(news).and(model()).and(tool("charge", 5))
         }
-        Event::IterationStarted { iteration: 4..12 } => Decision::none().and(tool("look", 6)).and(tool("look", 7)),
+        Event::IterationStarted { iteration: 4..8 } => Decision::none().and(tool("look", 6)).and(tool("look", 7)),
         Event::IterationStarted { .. } => Decision::finish(state),
         other => heard(state, other),
     })
@@ -90,10 +90,11 @@ fn kid(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failur
 
 fn heard(state: &mut Vec<String>, event: Event) -> Decision {
     match event {
-        Event::ToolReturned(returned) => state.push(returned.tool),
+        Event::ToolReturned(returned) if returned.tool != "look" => state.push(returned.tool),
         Event::CallFailed { target, .. } | Event::CallUnknown { target, .. } => state.push(format!("no {target}")),
         Event::SignalReceived { name, .. } => state.push(name),
         Event::IterationStarted { .. }
+        | Event::ToolReturned(_)
         | Event::ModelReplied { .. }
         | Event::Answered { .. }
         | Event::TimerFired { .. }

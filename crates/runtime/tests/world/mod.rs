@@ -133,8 +133,16 @@ impl CountedEntropy {
 
 impl Entropy for CountedEntropy {
     fn salt(&self) -> [u8; 32] {
-        let n = self.0.fetch_add(1, Ordering::SeqCst);
-        loopd_kernel::Digest::sha256(&[&self.1.to_be_bytes(), &n.to_be_bytes()]).0
+        let n = u64::from(self.0.fetch_add(1, Ordering::SeqCst));
+        let mut salt = [0; 32];
+        for (at, word) in salt.chunks_exact_mut(8).enumerate() {
+            // SplitMix64: spread as well as any digest would be, for a fraction of its price.
+            let mut z = (self.1 << 34 | n << 2 | at as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            word.copy_from_slice(&(z ^ (z >> 31)).to_be_bytes());
+        }
+        salt
     }
 }
 
