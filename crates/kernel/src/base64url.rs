@@ -5,22 +5,36 @@ use alloc::vec::Vec;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
+/// What each character means; 64 is none of them.
+const VALUES: [u8; 256] = values();
+
+const fn values() -> [u8; 256] {
+    let mut values = [64; 256];
+    let mut at = 0;
+    while at < ALPHABET.len() {
+        values[ALPHABET[at] as usize] = at as u8;
+        at += 1;
+    }
+    values
+}
+
 /// The text of `bytes`.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    let (mut bits, mut count) = (0_u32, 0_u32);
-    for byte in bytes {
-        bits = (bits << 8) | u32::from(*byte);
-        count += 8;
-        while count >= 6 {
-            count -= 6;
-            text.push(char::from(ALPHABET[(bits >> count) as usize & 63]));
-        }
-        bits &= (1 << count) - 1;
+    let symbol = |bits: u32, shift: u32| char::from(ALPHABET[(bits >> shift) as usize & 63]);
+    let mut triples = bytes.chunks_exact(3);
+    for triple in &mut triples {
+        let bits = triple.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte));
+        text.extend([symbol(bits, 18), symbol(bits, 12), symbol(bits, 6), symbol(bits, 0)]);
     }
-    if count > 0 {
-        text.push(char::from(ALPHABET[(bits << (6 - count)) as usize & 63]));
+    match *triples.remainder() {
+        [one] => text.extend([symbol(u32::from(one), 2), symbol(u32::from(one) << 4, 0)]),
+        [one, two] => {
+            let bits = u32::from(one) << 8 | u32::from(two);
+            text.extend([symbol(bits, 10), symbol(bits, 4), symbol(bits << 2, 0)]);
+        }
+        _ => {}
     }
     text
 }
@@ -31,7 +45,11 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
     let (mut bits, mut count) = (0_u32, 0_u32);
     for character in text.bytes() {
-        bits = (bits << 6) | value(character)?;
+        let value = VALUES[character as usize];
+        if value == 64 {
+            return None;
+        }
+        bits = (bits << 6) | u32::from(value);
         count += 6;
         if count >= 8 {
             count -= 8;
@@ -41,17 +59,6 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     }
     // A lone last character, or unused bits that are set, is no encoding of anything.
     (count < 6 && bits == 0).then_some(bytes)
-}
-
-fn value(character: u8) -> Option<u32> {
-    Some(match character {
-        b'A'..=b'Z' => u32::from(character - b'A'),
-        b'a'..=b'z' => u32::from(character - b'a') + 26,
-        b'0'..=b'9' => u32::from(character - b'0') + 52,
-        b'-' => 62,
-        b'_' => 63,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -167,9 +167,14 @@ fn a_late_result_of_a_settled_or_unsent_call_is_refused() {
     assert_eq!(bench.try_apply(late(2, "8")).unwrap_err(), MachineError::Refused(Refused::NotOpen(CallId(2))));
 }
 
-fn answer(value: &str) -> Input {
+/// What somebody says who looked at the target at `given_at`.
+fn answer_of(given_at: i64, value: &str) -> Input {
     let (end, actor) = (QuestionEnd::Answered, String::from("ann"));
-    Input::Answer { question: QuestionId(1), end, actor, value: value.into() }
+    Input::Answer { question: QuestionId(1), end, actor, value: value.into(), given_at: TimeMs(given_at) }
+}
+
+fn answer(value: &str) -> Input {
+    answer_of(i64::MAX, value)
 }
 
 #[test]
@@ -187,4 +192,17 @@ fn nobody_can_say_that_a_call_did_not_happen_while_it_may_still_land() {
     let mut bench = recovered("pay");
     bench.apply(answer(r#"{"call":"landed","output":"7"}"#));
     assert_eq!(output(&bench), r#""7""#);
+}
+
+#[test]
+fn an_answer_says_nothing_about_the_time_for_which_it_waited() {
+    for value in [r#"{"call":"failed"}"#, r#"{"call":"retry"}"#] {
+        let mut bench = recovered("pay");
+        let until = bench.projection().in_doubt[0].lands_until.unwrap().0;
+        bench.now = until + 10_000;
+        let early = bench.try_apply(answer_of(until, value)).unwrap_err();
+        assert!(matches!(early, MachineError::Refused(Refused::BadAnswer(..))), "{early}");
+        bench.apply(answer_of(until + 101, value));
+        assert!(bench.projection().questions.is_empty());
+    }
 }

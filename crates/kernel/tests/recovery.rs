@@ -139,9 +139,24 @@ fn a_run_is_not_sealed_while_a_payment_is_in_doubt() {
     let question = bench.projection().questions[0].id;
     let end = loopd_kernel::question::QuestionEnd::Answered;
     let value = r#"{"call":"landed","output":"1"}"#.into();
-    bench.apply(Input::Answer { question, end, actor: "ann".into(), value });
+    bench.apply(Input::Answer { question, end, actor: "ann".into(), value, given_at: TimeMs(i64::MAX) });
     let Status::Ended(Outcome::Completed { output }) = &bench.projection().status else { panic!() };
     assert_eq!(output, r#""look""#);
+}
+
+#[test]
+fn a_run_that_waits_for_its_seal_can_be_cancelled() {
+    let mut bench = Bench::new(finishes_beside_a_payment, None);
+    bench.start(Limits::default());
+    bench.apply(settle(1, Settling::Failed(Failure::new("tool.timeout", "no answer"), Disposition::InDoubt)));
+    bench.apply(settle(2, Settling::Landed("1".into())));
+    assert!(bench.projection().finishing.is_some());
+    bench.apply(Input::Cancel { actor: "ann".into(), reason: "enough".into() });
+    let question = bench.projection().questions[0].id;
+    let end = loopd_kernel::question::QuestionEnd::Answered;
+    let value = r#"{"call":"landed","output":"1"}"#.into();
+    bench.apply(Input::Answer { question, end, actor: "ann".into(), value, given_at: TimeMs(i64::MAX) });
+    assert!(matches!(bench.projection().status, Status::Ended(Outcome::Interrupted { .. })));
 }
 
 #[test]

@@ -226,6 +226,7 @@ impl Driven {
             end,
             actor: "ann".into(),
             value: value.into(),
+            given_at: TimeMs(i64::MAX),
         };
         let input = match word {
             "tool" => Input::Settle {

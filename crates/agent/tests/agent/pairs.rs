@@ -55,7 +55,13 @@ fn settle(run: &mut Driven, choices: &mut impl Iterator<Item = u8>) {
             None => {
                 let question = projection.questions[(choice % count) - tools.len()].id;
                 let end = if choice.is_multiple_of(2) { QuestionEnd::Answered } else { QuestionEnd::Declined };
-                Input::Answer { question, end, actor: "ann".into(), value: "\"yes\"".into() }
+                Input::Answer {
+                    question,
+                    end,
+                    actor: "ann".into(),
+                    value: "\"yes\"".into(),
+                    given_at: loopd_kernel::TimeMs(i64::MAX),
+                }
             }
         };
         if choice.is_multiple_of(5) {

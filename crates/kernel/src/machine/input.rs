@@ -140,6 +140,8 @@ pub enum Input {
         actor: String,
         /// The answer as JSON text.
         value: String,
+        /// When it was given. It may have waited since, and says nothing about what happened after it.
+        given_at: TimeMs,
     },
     /// A timer is due.
     Timer(TimerId),
@@ -196,10 +198,11 @@ pub(super) fn check(projection: &Projection, input: &Input, env: &Env<'_>) -> Re
         Input::Settle { call, .. } | Input::Retry { call, .. } if !open_call(call) => Err(Refused::NotOpen(*call)),
         Input::Late { call, .. } if !projection.call(*call).is_some_and(may_land_late) => Err(Refused::NotOpen(*call)),
         Input::Timer(id) if !projection.timers.iter().any(|timer| timer.id == *id) => Err(Refused::NoSuchTimer(*id)),
-        Input::Answer { question, end, value, .. } => {
+        Input::Answer { question, end, value, given_at, .. } => {
             let open = projection.questions.iter().find(|open| open.id == *question);
             let open = open.ok_or(Refused::NoSuchQuestion(*question))?;
-            accepts(open, *end, value, env.now, env.skew_ms)?;
+            let looked_at = env.now.min(*given_at);
+            accepts(open, *end, value, looked_at, env.skew_ms)?;
             let ending = projection.cancel.is_some() || projection.finishing.is_some();
             if ending { sends_no_more(open, value) } else { Ok(()) }
         }
@@ -251,7 +254,7 @@ impl Work<'_, '_, '_> {
             Input::Late { call, epoch, output } => self.late(call, epoch, output),
             Input::News(news) => self.news(news),
             Input::Signal { name, body } => self.push(&Record::Signal(Signal { name }), body.into_bytes()),
-            Input::Answer { question, end, actor, value } => self.answer(question, end, actor, value),
+            Input::Answer { question, end, actor, value, given_at: _ } => self.answer(question, end, actor, value),
             Input::Timer(timer) => self.push(&Record::TimerFired(TimerFired { timer }), Vec::new()),
             Input::Cancel { actor, reason } => {
                 self.push(&Record::CancelRequested(CancelRequested { actor, reason }), Vec::new())?;

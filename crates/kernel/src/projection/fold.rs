@@ -115,6 +115,8 @@ impl Projection {
             Record::CancelRequested(asked) => {
                 self.cancel = Some(super::Cancel { actor: asked.actor.clone(), reason: asked.reason.clone() });
                 self.status = Status::Open;
+                // A Run that waits for its seal can be cancelled as well, and has one outcome.
+                self.finishing = None;
                 self.events.clear();
                 self.joins.clear();
                 Ok(())

@@ -70,6 +70,9 @@ impl Performer {
         };
         let deadline = Deadline::of(&window, dispatch.abort_by);
         let timeout = deadline.left(clock);
+        if timeout.is_zero() {
+            return too_late(call);
+        }
         let context = CallContext {
             run: dispatch.run,
             call,
@@ -251,6 +254,13 @@ impl Performer {
 
 pub fn settle(call: CallId, settling: Settling, usage: Option<Usage>, cost: Option<MicroUsd>) -> Input {
     Input::Settle { call, settling, usage, cost }
+}
+
+/// The commit of the intent took all the time that the Call had. What is sent now may land when nobody reckons with it
+/// any more, and intending it anew would only come to the same.
+fn too_late(call: CallId) -> Input {
+    let failure = Failure::new("call.too_late", "its time was over before it could be sent");
+    settle(call, Settling::Failed(failure, Disposition::DidNotHappen), free(), Some(MicroUsd(0)))
 }
 
 fn free() -> Option<Usage> {

@@ -1,27 +1,26 @@
 //! The people of the rivals: they signal, answer, answer again, answer nonsense, reopen and cancel, when they like.
 
 use crate::chance::Chance;
-use crate::scripts::Effects;
+use crate::stage::Stage;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd};
 use loopd_kernel::{Limits, MicroUsd, RunId};
-use loopd_runtime::Runtime;
-use loopd_store::{InboxBody, MemoryStore, RunRow, RunStatus, Store};
+use loopd_runtime::{Clock, Runtime};
+use loopd_store::{InboxBody, RunRow, RunStatus, Store};
 
 /// What people did so far.
-pub struct People {
+pub struct People<'a> {
     chance: Chance,
-    store: MemoryStore,
-    effects: Effects,
+    stage: &'a Stage,
     /// Once in a few seeds somebody cancels, at this look.
     cancels_at: Option<u64>,
     looks: u64,
 }
 
-impl People {
-    pub fn new(seed: u64, store: &MemoryStore, effects: &Effects) -> Self {
-        let mut chance = Chance::new(seed, 7);
+impl<'a> People<'a> {
+    pub fn new(stage: &'a Stage) -> Self {
+        let mut chance = Chance::new(stage.seed, 7);
         let cancels_at = chance.one_in(5).then(|| chance.below(20));
-        Self { chance, store: store.clone(), effects: effects.clone(), cancels_at, looks: 0 }
+        Self { chance, stage, cancels_at, looks: 0 }
     }
 
     /// One look at the Run, through one of the workers. `busy` people also do what nobody asked for.
@@ -33,11 +32,13 @@ impl People {
             self.tell(through, run, "cancel".into(), body).await;
         }
         if row.status == RunStatus::Parked {
-            let raise = Limits { micro_usd: Some(MicroUsd(1_000_000)), ..Limits::default() };
+            // What a child may spend is for its parent to say.
+            let more = row.parent.is_none().then_some(MicroUsd(1_000_000));
+            let raise = Limits { micro_usd: more, ..Limits::default() };
             let body = InboxBody::Reopen { actor: "bob".into(), raise };
             self.tell(through, run, format!("reopen-{}", row.head), body).await;
         }
-        for open in self.store.questions(Some(run), 9).await.unwrap() {
+        for open in self.stage.store.questions(Some(run), 9).await.unwrap() {
             self.answer(through, run, &open.question, busy).await;
         }
         if busy && self.chance.one_in(3) {
@@ -53,29 +54,34 @@ impl People {
         if busy && self.chance.one_in(2) {
             return;
         }
-        let nonsense = busy && self.chance.one_in(4);
-        let value = match &open.ask {
-            _ if nonsense => "perhaps".to_owned(),
-            // About a payment that nobody is sure of, people look at the ledger.
-            Ask::Resolve { tool, .. } if self.effects.count(tool) > 0 => r#"{"call":"landed","output":"1"}"#.into(),
-            Ask::Resolve { .. } => match self.chance.below(3) {
-                0 => r#"{"call":"retry"}"#.into(),
-                1 => r#"{"call":"failed","evidence":"not there"}"#.into(),
-                _ => r#"{"call":"unknown","evidence":"who knows"}"#.into(),
-            },
-            Ask::Ask { .. } | Ask::Confirm { .. } => "true".into(),
-        };
         for hand in 0..1 + self.chance.below(2) {
             let body = InboxBody::Answer {
                 question: open.id,
                 end: QuestionEnd::Answered,
                 actor: "ann".into(),
-                value: value.clone(),
+                value: self.answer_now(run, &open.ask, busy),
             };
-            // The same item twice, or the same answer from two hands.
+            // The same item twice, or another answer from another hand.
             let hand = if self.chance.one_in(2) { 0 } else { hand };
             self.tell(through, run, format!("answer-{}-{}-{hand}", open.id, self.looks), body).await;
         }
+    }
+
+    /// About a payment that nobody is sure of, people look at the ledger, and say what they see there.
+    fn answer_now(&mut self, run: RunId, ask: &Ask, busy: bool) -> String {
+        let answer = match ask {
+            _ if busy && self.chance.one_in(4) => "perhaps",
+            Ask::Resolve { tool, args, .. } if self.stage.effects.has(run, tool, args, self.stage.clock.now()) => {
+                r#"{"call":"landed","output":"1"}"#
+            }
+            Ask::Resolve { .. } => match self.chance.below(3) {
+                0 => r#"{"call":"retry"}"#,
+                1 => r#"{"call":"failed","evidence":"not there"}"#,
+                _ => r#"{"call":"unknown","evidence":"who knows"}"#,
+            },
+            Ask::Ask { .. } | Ask::Confirm { .. } => "true",
+        };
+        answer.to_owned()
     }
 
     /// An item that did not arrive is somebody's loss; whoever cares sends it again.

@@ -21,17 +21,25 @@ impl Gate {
         Self(Arc::new(Mutex::new(Instant::now())))
     }
 
+    /// A shorter pause does not end a longer one.
     pub fn close_for(&self, pause: Duration) {
-        *self.0.lock().unwrap() = Instant::now() + pause;
+        let mut until = self.0.lock().unwrap();
+        *until = (*until).max(Instant::now() + pause);
     }
 
     pub async fn pass(&self) {
+        self.pass_at(Instant::now()).await;
+    }
+
+    /// The same for somebody who has just looked at the clock.
+    async fn pass_at(&self, mut now: Instant) {
         loop {
             let until = *self.0.lock().unwrap();
-            if until <= Instant::now() {
+            if until <= now {
                 return;
             }
             tokio::time::sleep_until(until).await;
+            now = Instant::now();
         }
     }
 }
@@ -108,8 +116,9 @@ impl Port {
 
     /// Every request passes here. Virtual time stands still while somebody spins, so a request too many ends it.
     async fn pass(&self) -> Result<(), StoreError> {
+        let now = Instant::now();
         {
-            let (mut asked, now) = (self.asked.lock().unwrap(), Instant::now());
+            let mut asked = self.asked.lock().unwrap();
             *asked = if asked.0 == now { (now, asked.1 + 1) } else { (now, 0) };
             if asked.1 > MANY {
                 self.spins.store(true, Ordering::Relaxed);
@@ -118,7 +127,7 @@ impl Port {
         if self.spins.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
-        self.gate.pass().await;
+        self.gate.pass_at(now).await;
         if self.cut.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable("nobody answers".into()));
         }

@@ -24,7 +24,8 @@ impl Activation {
         for question in projection.questions.iter().filter(|open| open.expires_at.is_some_and(|at| at <= now)) {
             let end = loopd_kernel::question::QuestionEnd::TimedOut;
             let actor = String::from("loopd");
-            let input = Input::Answer { question: question.id, end, actor, value: String::new() };
+            let (question, value, given_at) = (question.id, String::new(), now);
+            let input = Input::Answer { question, end, actor, value, given_at };
             self.queue.push_back((input, None));
         }
         if projection.wanted.iter().any(|call| call.not_before.is_some_and(|at| at <= now)) {
@@ -38,22 +39,27 @@ impl Activation {
         // What moves a parked Run may wait behind any number of signals that do not.
         let limit = if parked { INBOX_ITEMS + INBOX_RESERVE } else { INBOX_PAGE };
         let items = self.store.inbox(self.run(), limit).await?;
-        // What a parked Run leaves is read again as soon as something reopens it.
-        self.more_waits =
-            if parked { items.iter().any(|item| !item.body.moves_parked()) } else { items.len() >= limit };
+        let read = items.len();
         let queued = |id: i64| self.queue.iter().any(|(_, item)| *item == Some(id));
         let applies = |item: &InboxItem| !queued(item.id) && (!parked || item.body.moves_parked());
         let fresh: Vec<InboxItem> = items.into_iter().filter(applies).collect();
         let found = !fresh.is_empty();
-        self.queue.extend(fresh.into_iter().map(|item| (input_of(item.body), Some(item.id))));
+        // What a parked Run leaves lying it hears once it is reopened.
+        self.more_in_inbox = if parked { found && fresh.len() < read } else { read >= limit };
+        for item in fresh {
+            let id = item.id;
+            self.queue.push_back((input_of(item), Some(id)));
+        }
         Ok(found)
     }
 }
 
-fn input_of(body: InboxBody) -> Input {
-    match body {
+fn input_of(item: InboxItem) -> Input {
+    match item.body {
         InboxBody::Signal { name, body } => Input::Signal { name, body },
-        InboxBody::Answer { question, end, actor, value } => Input::Answer { question, end, actor, value },
+        InboxBody::Answer { question, end, actor, value } => {
+            Input::Answer { question, end, actor, value, given_at: item.at }
+        }
         InboxBody::Cancel { actor, reason } => Input::Cancel { actor, reason },
         InboxBody::Reopen { actor, raise } => Input::Reopen { actor, raise },
         InboxBody::Late { call, epoch, output } => Input::Late { call, epoch, output },

@@ -112,7 +112,7 @@ pub struct Activation {
     unrecorded: Option<(CallId, String)>,
     queue: VecDeque<(Input, Option<i64>)>,
     /// The inbox may hold more than was read.
-    more_waits: bool,
+    more_in_inbox: bool,
     /// When it was last looked at what is due.
     looked_at: TimeMs,
     /// The last commit gave the Run up; somebody else may drive it already.
@@ -166,7 +166,7 @@ impl Activation {
             handles: BTreeMap::new(),
             unrecorded: None,
             queue: VecDeque::new(),
-            more_waits: false,
+            more_in_inbox: false,
             looked_at: TimeMs(i64::MIN),
             released: false,
             entries_since_snapshot: loaded.since_snapshot,
@@ -219,7 +219,7 @@ impl Activation {
                     self.queue.push_back((Input::Continue, None));
                 }
             }
-            if self.more_waits && self.read_inbox().await? {
+            if self.more_in_inbox && self.read_inbox().await? {
                 continue;
             }
             if self.is_over() {
@@ -327,7 +327,7 @@ impl Activation {
             Applied::Step(step) => step,
             // What came before it parked the Run: it waits until somebody reopens that.
             Applied::Refused(Refused::Parked) if item.is_some() => {
-                self.more_waits = true;
+                self.more_in_inbox = true;
                 return Ok(false);
             }
             // The fact came too late or does not fit; the item is taken so that it is not tried for ever.
@@ -399,7 +399,7 @@ impl Activation {
             || self.bytes_since_snapshot >= self.config.snapshot_bytes;
         let projection = self.machine.projection();
         // Released only when nothing is left to do here: a Run that is given up belongs to whoever claims it.
-        let done = self.queue.is_empty() && self.inflight.is_empty() && !self.more_waits && !step.more;
+        let done = self.queue.is_empty() && self.inflight.is_empty() && !self.more_in_inbox && !step.more;
         // Nothing that is still in flight keeps a sealed Run.
         let sealed = matches!(projection.status, Status::Ended(_));
         let keeps = !(sealed || (self.rests() && done));
