@@ -1,0 +1,255 @@
+//! Findings of a review, each as the behaviour that should hold. They fail on the reviewed build.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod world;
+
+use loopd_kernel::budget::Limits;
+use loopd_kernel::child::{Recipient, Spawn};
+use loopd_kernel::machine::Admission;
+use loopd_kernel::{Action, Cx, Decision, Event, Failure, Loop, Outcome, RunId, erase};
+use loopd_runtime::{Config, Driven, FixedPrograms, Program, RunEnd, Runtime, Started};
+use loopd_store::{InboxBody, MemoryStore, RunFilter, RunRow, RunStatus, Store};
+use std::sync::Arc;
+use std::time::Duration;
+use world::{CountedEntropy, VirtualClock, World, panics, set_panics, show_end};
+
+/// A Loop whose State is its input; `step` sees both.
+struct Kin {
+    name: &'static str,
+    step: fn(&str, Event) -> Result<Decision, Failure>,
+    schema: u32,
+}
+
+impl Loop for Kin {
+    type Input = String;
+    type State = String;
+    type Output = serde_json::Value;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+    fn state_version(&self) -> u32 {
+        self.schema
+    }
+    fn migrate(&self, _: u32, _: &str) -> Result<String, Failure> {
+        panic!("a defect in a migration")
+    }
+    fn init(&self, input: String) -> Result<String, Failure> {
+        Ok(input)
+    }
+    fn transition(&self, _: &Cx, state: &mut String, event: Event) -> Result<Decision, Failure> {
+        (self.step)(state, event)
+    }
+}
+
+fn program(name: &'static str, step: fn(&str, Event) -> Result<Decision, Failure>) -> Program {
+    Program::new(erase(Kin { name, step, schema: 1 }, Vec::new()))
+}
+
+struct Bench {
+    store: MemoryStore,
+    clock: Arc<VirtualClock>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { store: MemoryStore::new(), clock: Arc::default() }
+    }
+
+    async fn worker(&self, n: u64, claims: bool, programs: &[Arc<Program>]) -> Runtime {
+        Runtime::builder(Arc::new(self.store.clone()), Arc::new(FixedPrograms::new(programs.iter().cloned())))
+            .config(Config { claims, ..Config::default() })
+            .world(self.clock.clone(), Arc::new(CountedEntropy::of(n)))
+            .start()
+            .await
+            .unwrap()
+    }
+
+    async fn row(&self, run: RunId) -> RunRow {
+        self.store.run(run).await.unwrap().unwrap()
+    }
+
+    async fn children(&self, of: RunId) -> Vec<RunRow> {
+        let filter = RunFilter { limit: 10, parent: Some(of), ..Default::default() };
+        self.store.runs(filter).await.unwrap().items
+    }
+}
+
+async fn begin(runtime: &Runtime, program: &Arc<Program>, input: &str) -> Driven {
+    let input = serde_json::to_string(input).unwrap();
+    let admission = Admission { tenant: "t".into(), input, limits: Limits::default(), key: None };
+    let Started::New(driven) = runtime.start(program, admission).await.unwrap() else { panic!() };
+    driven
+}
+
+async fn end(driven: Driven) -> String {
+    match tokio::time::timeout(Duration::from_secs(3_600), driven.wait()).await {
+        Ok(end) => show_end(&end),
+        Err(_) => "nothing for an hour".into(),
+    }
+}
+
+fn signal(name: &str) -> InboxBody {
+    InboxBody::Signal { name: name.into(), body: "1".into() }
+}
+
+/// What waits behind an item that parks the Run waits on: "signals to a parked run queue without reopening it".
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_an_item_that_parks_the_run_is_not_lost() {
+    let world = World::new(|_, state, event| {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::wait("a"),
+            Event::SignalReceived { name, .. } => {
+                assert!(!panics(), "a defect");
+                state.push(name);
+                if state.len() == 2 { Decision::finish(state) } else { Decision::wait("b") }
+            }
+            other => return Err(Failure::unexpected(&other)),
+        })
+    });
+    assert!(matches!(world.run().await, RunEnd::Suspended(_)));
+    world.tell("1", signal("a")).await;
+    world.tell("2", signal("b")).await;
+    set_panics(true);
+    assert!(matches!(world.resume().await, RunEnd::Ended(Outcome::Interrupted { .. })));
+    set_panics(false);
+    world.tell("3", InboxBody::Reopen { actor: "ann".into(), raise: Limits::default() }).await;
+    let end = world.resume().await;
+    assert!(matches!(end, RunEnd::Ended(Outcome::Completed { .. })), "the second signal is gone: {end:?}");
+}
+
+fn recurses(input: &str, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { .. } if input == "parent" => Decision::spawn("one", "kin", &"child"),
+        Event::IterationStarted { .. } => Decision::finish(&"child"),
+        Event::ChildEnded { .. } => Decision::finish(&"parent"),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+/// A parent that only waits must not hold the turn that its child waits for.
+#[tokio::test(start_paused = true)]
+async fn a_child_of_a_loop_with_a_limit_gets_its_turn_while_its_parent_waits() {
+    let bench = Bench::new();
+    let kin = Arc::new(program("kin", recurses).max_active(1));
+    let runtime = bench.worker(1, false, &[kin.clone()]).await;
+    let ended = end(begin(&runtime, &kin, "parent").await).await;
+    assert!(ended.starts_with("Ended Completed"), "{ended}");
+}
+
+fn child_of_few_iterations(_: &str, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { iteration: 3 } => Decision::finish(&"child"),
+        Event::IterationStarted { .. } => Decision::none(),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+fn raises(_: &str, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { .. } => {
+            let limits = Limits { iterations: Some(1), ..Limits::default() };
+            Decision::none().and(Action::Spawn(Spawn { limits, ..Spawn::new("one", "child", "\"in\"") }))
+        }
+        // Not at once, so that the child has left by then.
+        Event::ChildParked { .. } => Decision::sleep(1_000),
+        Event::TimerFired { .. } => {
+            let by = Limits { iterations: Some(5), ..Limits::default() };
+            Decision::none().and(Action::RaiseChild { child: "one".into(), by })
+        }
+        Event::ChildEnded { .. } => Decision::finish(&"parent"),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+/// Where nothing is claimed, a child that its parent raises goes on here: nobody else will come to it.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_raised_is_driven_again_where_nothing_is_claimed() {
+    let bench = Bench::new();
+    let (parent, child) = (Arc::new(program("parent", raises)), Arc::new(program("child", child_of_few_iterations)));
+    let runtime = bench.worker(1, false, &[parent.clone(), child]).await;
+    let ended = end(begin(&runtime, &parent, "in").await).await;
+    assert!(ended.starts_with("Ended Completed"), "{ended}");
+}
+
+fn signals_later(_: &str, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { .. } => Decision::spawn("one", "child", &"in").and(Action::Sleep { ms: 1_000 }),
+        Event::TimerFired { .. } => {
+            let to = Recipient::Child("one".into());
+            Decision::none().and(Action::Signal { to, name: "go".into(), body: "1".into() })
+        }
+        Event::ChildEnded { .. } => Decision::finish(&"parent"),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+fn waits_to_go(_: &str, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { .. } => Decision::wait("go"),
+        Event::SignalReceived { .. } => Decision::finish(&"child"),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+/// The same of a child that waited for a signal of its parent.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_signalled_is_driven_again_where_nothing_is_claimed() {
+    let bench = Bench::new();
+    let (parent, child) = (Arc::new(program("parent", signals_later)), Arc::new(program("child", waits_to_go)));
+    let runtime = bench.worker(1, false, &[parent.clone(), child]).await;
+    let ended = end(begin(&runtime, &parent, "in").await).await;
+    assert!(ended.starts_with("Ended Completed"), "{ended}");
+}
+
+fn panics_at_first(_: &str, _: Event) -> Result<Decision, Failure> {
+    panic!("a defect of the first transition")
+}
+
+fn spawns_child(_: &str, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { .. } => Decision::spawn("one", "child", &"in"),
+        Event::ChildParked { .. } => Decision::none(),
+        Event::ChildEnded { .. } => Decision::finish(&"parent"),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+/// A panic parks a Run as poisoned, a child's first transition as any other one.
+#[tokio::test(start_paused = true)]
+async fn a_child_whose_first_transition_panics_is_parked_and_not_sealed() {
+    let bench = Bench::new();
+    let (parent, child) = (Arc::new(program("parent", spawns_child)), Arc::new(program("child", panics_at_first)));
+    let runtime = bench.worker(1, false, &[parent.clone(), child]).await;
+    let driven = begin(&runtime, &parent, "in").await;
+    let run = driven.run;
+    let _ = end(driven).await;
+    let child = bench.children(run).await.pop().unwrap();
+    assert_eq!((child.status, child.outcome.as_deref()), (RunStatus::Parked, Some("Interrupted")));
+}
+
+fn sleeps(input: &str, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { .. } => Decision::sleep(if input == "short" { 60_000 } else { 120_000 }),
+        Event::TimerFired { .. } => Decision::finish(&"awake"),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+/// A migration that panics is a defect of one Loop; the worker goes on with everything else.
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_panics_does_not_stop_the_worker() {
+    let bench = Bench::new();
+    let (old, neighbour) = (Arc::new(program("old", sleeps)), Arc::new(program("neighbour", sleeps)));
+    let first = bench.worker(1, false, &[old.clone(), neighbour.clone()]).await;
+    let one = begin(&first, &old, "short").await;
+    let two = begin(&first, &neighbour, "long").await;
+    let run = two.run;
+    let _ = (end(one).await, end(two).await);
+    first.shutdown().await;
+
+    let newer = Program::new(erase(Kin { name: "old", step: sleeps, schema: 2 }, Vec::new()));
+    let _second = bench.worker(2, true, &[Arc::new(newer), neighbour]).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(bench.row(run).await.status, RunStatus::Ended, "the neighbour was due eight minutes ago");
+}
