@@ -183,3 +183,60 @@ fn a_parent_without_limits_is_charged_the_slice_of_a_child_that_goes_on() {
     bench.apply(Input::Signal { name: "enough".into(), body: "1".into() });
     assert_eq!(bench.projection().ledger.tokens(), 60, "its totals say that nothing was spent");
 }
+
+/// A Run has decided to finish and waits for a payment in flight; somebody cancels it meanwhile.
+#[test]
+fn a_run_that_was_about_to_finish_can_be_cancelled() {
+    let mut bench = Bench::new(|event| match event {
+        Event::IterationStarted { .. } => Ok(Decision::tool("pay", &1).and(Action::Wait {
+            signals: vec!["enough".into()],
+            timeout_ms: None,
+        })),
+        Event::SignalReceived { .. } => Ok(Decision::finish(&1)),
+        other => Err(Failure::unexpected(&other)),
+    }, None);
+    bench.start(Limits::default());
+    bench.apply(Input::Signal { name: "enough".into(), body: "1".into() });
+    assert!(bench.projection().finishing.is_some());
+    bench.apply(Input::Cancel { actor: "ann".into(), reason: "no".into() });
+    let last = bench.try_apply(steps::landed(1, "7"));
+    assert!(last.is_ok(), "{last:?}");
+    assert!(bench.projection().outcome().is_some());
+}
+
+/// "Three unclear answers" (docs/durability.md): one that only came too early is none.
+#[test]
+fn an_early_no_does_not_count_as_an_unclear_answer() {
+    let mut bench = Bench::new(|event| match event {
+        Event::IterationStarted { .. } => Ok(Decision::tool("move", &42)),
+        other => Err(Failure::unexpected(&other)),
+    }, None);
+    bench.start(Limits::default());
+    bench.recover();
+    let asks = |bench: &mut Bench, answer| {
+        let asked_at = TimeMs(bench.now);
+        bench.apply(Input::Probed { call: CallId(1), asked_at, answer });
+        bench.projection().questions.len()
+    };
+    assert_eq!(asks(&mut bench, ProbeAnswer::NotLanded), 0);
+    bench.now = bench.projection().wake_at().unwrap().0;
+    for n in 1..=2 {
+        let questions = asks(&mut bench, ProbeAnswer::Unclear("down".into()));
+        assert_eq!(questions, 0, "a person is asked after {n} unclear answers");
+        bench.now = bench.projection().wake_at().unwrap().0;
+    }
+}
+
+/// A payment that landed, and whose result then could not be read (`Disposition::Landed`), has not failed: a Loop that
+/// hears "failed" pays again.
+#[test]
+fn a_payment_that_landed_is_not_called_failed() {
+    let mut bench = Bench::new(|event| match event {
+        Event::IterationStarted { .. } => Ok(Decision::tool("pay", &42)),
+        Event::CallFailed { .. } => Ok(Decision::tool("pay", &42)),
+        other => Err(Failure::unexpected(&other)),
+    }, None);
+    bench.start(Limits::default());
+    let again = bench.apply(steps::failed(1, loopd_kernel::failure::Disposition::Landed)).len();
+    assert_eq!(again, 0, "the loop was told that it failed, and pays again");
+}

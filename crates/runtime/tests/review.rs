@@ -6,7 +6,7 @@ mod world;
 use loopd_kernel::budget::Limits;
 use loopd_kernel::child::{Recipient, Spawn};
 use loopd_kernel::machine::Admission;
-use loopd_kernel::{Action, Cx, Decision, Event, Failure, Loop, Outcome, RunId, erase};
+use loopd_kernel::{Action, Cx, Decision, Event, Failure, ErasedLoop, Loop, Outcome, RunId, Upgrade, erase};
 use loopd_runtime::{Config, Driven, FixedPrograms, Program, RunEnd, Runtime, Started};
 use loopd_store::{InboxBody, MemoryStore, RunFilter, RunRow, RunStatus, Store};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ struct Kin {
     name: &'static str,
     step: fn(&str, Event) -> Result<Decision, Failure>,
     schema: u32,
+    upgrade: Upgrade,
 }
 
 impl Loop for Kin {
@@ -31,6 +32,9 @@ impl Loop for Kin {
     fn state_version(&self) -> u32 {
         self.schema
     }
+    fn upgrade(&self) -> Upgrade {
+        self.upgrade
+    }
     fn migrate(&self, _: u32, _: &str) -> Result<String, Failure> {
         panic!("a defect in a migration")
     }
@@ -43,7 +47,7 @@ impl Loop for Kin {
 }
 
 fn program(name: &'static str, step: fn(&str, Event) -> Result<Decision, Failure>) -> Program {
-    Program::new(erase(Kin { name, step, schema: 1 }, Vec::new()))
+    Program::new(erase(Kin { name, step, schema: 1, upgrade: Upgrade::Adopt }, Vec::new()))
 }
 
 struct Bench {
@@ -248,8 +252,212 @@ async fn a_migration_that_panics_does_not_stop_the_worker() {
     let _ = (end(one).await, end(two).await);
     first.shutdown().await;
 
-    let newer = Program::new(erase(Kin { name: "old", step: sleeps, schema: 2 }, Vec::new()));
+    let newer = Program::new(erase(Kin { name: "old", step: sleeps, schema: 2, upgrade: Upgrade::Adopt }, Vec::new()));
     let _second = bench.worker(2, true, &[Arc::new(newer), neighbour]).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(bench.row(run).await.status, RunStatus::Ended, "the neighbour was due eight minutes ago");
+}
+
+/// A child that its parent let go of before anybody began to drive it must not pay first and be cancelled then.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_was_cancelled_before_it_began_calls_nothing() {
+    fn lets_go(_: &str, event: Event) -> Result<Decision, Failure> {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::spawn("one", "closure", &"in").and(Action::Sleep { ms: 1_000 }),
+            Event::TimerFired { .. } => Decision::finish(&"without it"),
+            other => return Err(Failure::unexpected(&other)),
+        })
+    }
+    let bench = Bench::new();
+    let parent = Arc::new(program("parent", lets_go));
+    let first = bench.worker(1, false, &[parent.clone()]).await;
+    let driven = begin(&first, &parent, "in").await;
+    let run = driven.run;
+    assert!(end(driven).await.starts_with("Ended Completed"));
+    first.shutdown().await;
+    let child = bench.children(run).await.pop().unwrap();
+    assert_eq!(child.head.0, 0);
+
+    let world = World::new(|_, _, event| {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::tool("pay", &42),
+            Event::ToolReturned(_) => Decision::finish(&"paid"),
+            other => return Err(Failure::unexpected(&other)),
+        })
+    })
+    .tool("pay", loopd_kernel::EffectClass::Once);
+    let second = bench.worker(2, false, &[Arc::new(world.program().clone())]).await;
+    let _ = end(second.resume(child.run).await.unwrap()).await;
+    assert_eq!(world.calls("pay"), 0, "it was cancelled before it began, and paid all the same");
+}
+
+/// What a child says of its end waits behind an item that parks its parent: it says so once.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_child_is_not_lost_when_its_parent_is_parked() {
+    fn parent(_: &str, event: Event) -> Result<Decision, Failure> {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::spawn("one", "child", &"short"),
+            Event::SignalReceived { .. } => {
+                assert!(!panics(), "a defect");
+                Decision::none()
+            }
+            Event::ChildEnded { .. } => Decision::finish(&"parent"),
+            other => return Err(Failure::unexpected(&other)),
+        })
+    }
+    let bench = Bench::new();
+    let (parent, child) = (Arc::new(program("parent", parent)), Arc::new(program("child", sleeps)));
+    let runtime = bench.worker(1, false, &[parent.clone(), child]).await;
+    let driven = begin(&runtime, &parent, "in").await;
+    let run = driven.run;
+    let waits = end(driven).await;
+    assert!(waits.starts_with("Suspended"), "{waits}");
+    runtime.tell(run, "1", signal("hello")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let child = bench.children(run).await.pop().unwrap().run;
+    let _ = end(runtime.resume(child).await.unwrap()).await;
+    assert_eq!(bench.row(child).await.status, RunStatus::Ended);
+    set_panics(true);
+    let parked = end(runtime.resume(run).await.unwrap()).await;
+    assert!(parked.starts_with("Ended Interrupted"), "{parked}");
+    set_panics(false);
+    runtime.tell(run, "2", InboxBody::Reopen { actor: "ann".into(), raise: Limits::default() }).await.unwrap();
+    let ended = end(runtime.resume(run).await.unwrap()).await;
+    assert!(ended.starts_with("Ended Completed"), "its child ended, and it will never hear of it: {ended}");
+}
+
+/// Of two definitions of one Loop a child runs the one that its parent named.
+#[tokio::test(start_paused = true)]
+async fn a_child_runs_the_definition_that_was_asked_for() {
+    fn constants(text: &str) -> loopd_kernel::model::Constants {
+        let bytes: Arc<[u8]> = text.as_bytes().into();
+        let digest = loopd_kernel::Digest::sha256(&[&bytes]);
+        let name = loopd_kernel::model::ConstantsRef { digest, bytes: bytes.len() as u64 };
+        loopd_kernel::model::Constants { name, bytes }
+    }
+    fn asks_for_b(_: &str, event: Event) -> Result<Decision, Failure> {
+        Ok(match event {
+            Event::IterationStarted { .. } => {
+                let definition = Some(constants("B"));
+                Decision::none().and(Action::Spawn(Spawn { definition, ..Spawn::new("one", "child", "\"in\"") }))
+            }
+            Event::ChildEnded { outcome: Outcome::Completed { output }, .. } => Decision::finish(&output),
+            other => return Err(Failure::unexpected(&other)),
+        })
+    }
+    let bench = Bench::new();
+    let parent = Arc::new(program("parent", asks_for_b));
+    let child = |step, bytes: &str| {
+        Arc::new(Program::new(erase(Kin { name: "child", step, schema: 1, upgrade: Upgrade::Adopt }, bytes.into())))
+    };
+    let a = child(|_, _| Ok(Decision::finish(&"A")), "A");
+    let b = child(|_, _| Ok(Decision::finish(&"B")), "B");
+    let runtime = bench.worker(1, false, &[parent.clone(), a, b]).await;
+    let ended = end(begin(&runtime, &parent, "in").await).await;
+    assert!(ended.contains('B') && !ended.contains('A'), "{ended}");
+}
+
+fn spawns_two(input: &str, event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { .. } if input == "parent" => Decision::none()
+            .and(Action::Spawn(Spawn::new("one", "kin", "\"child\"")))
+            .and(Action::Spawn(Spawn::new("two", "kin", "\"child\""))),
+        Event::IterationStarted { .. } => Decision::finish(&"child"),
+        Event::ChildEnded { name, .. } if name == "two" => Decision::finish(&"parent"),
+        Event::ChildEnded { .. } => Decision::none(),
+        other => return Err(Failure::unexpected(&other)),
+    })
+}
+
+/// The first child has all tokens, so the second one waits for it. A parent that waits for nothing else is a row: it
+/// neither stays in memory nor keeps the turn that its child needs. Also where everything is claimed.
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_has_to_wait_for_its_child_with_a_call_gives_its_turn_back() {
+    let bench = Bench::new();
+    let kin = Arc::new(program("kin", spawns_two).max_active(1));
+    let runtime = bench.worker(1, true, &[kin.clone()]).await;
+    let limits = Limits { tokens: Some(100), ..Limits::default() };
+    let admission = Admission { tenant: "t".into(), input: "\"parent\"".into(), limits, key: None };
+    let Started::New(driven) = runtime.start(&kin, admission).await.unwrap() else { panic!() };
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let row = bench.row(driven.run).await;
+    assert_eq!(row.status, RunStatus::Ended, "after ten minutes: {row:?}");
+}
+
+/// A Run that is driven here is held here: its row must not say that anybody may take it.
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_stays_for_its_child_still_holds_its_run() {
+    fn child(_: &str, event: Event) -> Result<Decision, Failure> {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::sleep(3_000),
+            Event::TimerFired { .. } => Decision::finish(&"child"),
+            other => return Err(Failure::unexpected(&other)),
+        })
+    }
+    let bench = Bench::new();
+    let (parent, child) = (Arc::new(program("parent", spawns_child)), Arc::new(program("child", child)));
+    let runtime = bench.worker(1, false, &[parent.clone(), child.clone()]).await;
+    let driven = begin(&runtime, &parent, "in").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(runtime.driven(driven.run).is_some(), "it is driven here");
+    let row = bench.row(driven.run).await;
+    assert!(row.worker.is_some(), "and its row says that nobody drives it: {row:?}");
+}
+
+/// As `loopctl cancel` does it: a Loop that is never asked, and a worker that stops already.
+struct Mute;
+
+impl ErasedLoop for Mute {
+    fn name(&self) -> &str {
+        "child"
+    }
+    fn version(&self) -> &str {
+        "1"
+    }
+    fn definition(&self) -> &[u8] {
+        &[]
+    }
+    fn upgrade(&self) -> Upgrade {
+        Upgrade::Unasked
+    }
+    fn reads(&self, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+    fn init(&self, _: &str) -> Result<String, Failure> {
+        Err(Failure::new("loopctl.cancelling", "a run that is being cancelled decides nothing"))
+    }
+    fn transition(&self, _: &Cx, _: &str, _: Event) -> Result<(Decision, String), Failure> {
+        Err(Failure::new("loopctl.cancelling", "a run that is being cancelled decides nothing"))
+    }
+}
+
+/// Cancelling a child that has not begun cancels it; it has not failed.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_has_not_begun_is_cancelled_without_its_program() {
+    let bench = Bench::new();
+    let parent = Arc::new(program("parent", spawns_child));
+    let first = bench.worker(1, false, &[parent.clone()]).await;
+    let driven = begin(&first, &parent, "in").await;
+    let run = driven.run;
+    let _ = end(driven).await;
+    first.shutdown().await;
+    let child = bench.children(run).await.pop().unwrap().run;
+    let second = bench.worker(2, false, &[Arc::new(Program::new(Arc::new(Mute)))]).await;
+    second.tell(child, "1", InboxBody::Cancel { actor: "ann".into(), reason: "no".into() }).await.unwrap();
+    second.shutdown().await;
+    let _ = end(second.resume(child).await.unwrap()).await;
+    assert_eq!(bench.row(child).await.outcome.as_deref(), Some("Interrupted"));
+}
+
+/// A pinned Loop whose definition has bytes: a child that was spawned without naming them has not begun, so it fits.
+#[tokio::test(start_paused = true)]
+async fn a_child_of_a_pinned_loop_is_claimed() {
+    let bench = Bench::new();
+    let parent = Arc::new(program("parent", spawns_child));
+    let pinned = Kin { name: "child", step: |_, _| Ok(Decision::finish(&"A")), schema: 1, upgrade: Upgrade::Pin };
+    let child = Arc::new(Program::new(erase(pinned, b"A".to_vec())));
+    let runtime = bench.worker(1, true, &[parent.clone(), child]).await;
+    let driven = begin(&runtime, &parent, "in").await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(bench.row(driven.run).await.status, RunStatus::Ended);
 }
