@@ -240,3 +240,25 @@ fn a_payment_that_landed_is_not_called_failed() {
     let again = bench.apply(steps::failed(1, loopd_kernel::failure::Disposition::Landed)).len();
     assert_eq!(again, 0, "the loop was told that it failed, and pays again");
 }
+
+/// "Whoever passes an answer on is told so before it is written down" (0012): what `accepts` lets through, the Run
+/// takes. A Run that is about to end refuses `retry`, and then nobody is told.
+#[test]
+fn an_answer_that_is_passed_on_is_taken() {
+    use loopd_kernel::machine::accepts;
+    use loopd_kernel::question::QuestionEnd;
+    let mut bench = Bench::new(|event| match event {
+        Event::IterationStarted { .. } => Ok(Decision::tool("pay", &42)),
+        other => Err(Failure::unexpected(&other)),
+    }, None);
+    bench.start(Limits::default());
+    bench.recover();
+    bench.apply(Input::Cancel { actor: "ann".into(), reason: "no".into() });
+    bench.now += 100_000;
+    let open = bench.projection().questions[0].clone();
+    let value = r#"{"call":"retry"}"#;
+    let outside = accepts(&open, QuestionEnd::Answered, value, TimeMs(bench.now), 100).is_ok();
+    let (end, actor) = (QuestionEnd::Answered, String::from("ann"));
+    let inside = bench.try_apply(Input::Answer { question: open.id, end, actor, value: value.into() }).is_ok();
+    assert_eq!(outside, inside, "accepted outside, refused and thrown away inside");
+}

@@ -461,3 +461,84 @@ async fn a_child_of_a_pinned_loop_is_claimed() {
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(bench.row(driven.run).await.status, RunStatus::Ended);
 }
+
+/// A rollout was rolled back: many Runs have a State that is too new for this build. They stay as they are, and
+/// everything else is driven.
+#[tokio::test(start_paused = true)]
+async fn runs_that_cannot_be_driven_here_do_not_starve_the_others() {
+    let bench = Bench::new();
+    let of = |schema| {
+        Arc::new(Program::new(erase(Kin { name: "old", step: sleeps, schema, upgrade: Upgrade::Adopt }, Vec::new())))
+    };
+    let (newer, neighbour) = (of(2), Arc::new(program("neighbour", sleeps)));
+    let first = bench.worker(1, false, &[newer.clone(), neighbour.clone()]).await;
+    for _ in 0..64 {
+        let _ = end(begin(&first, &newer, "short").await).await;
+    }
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let driven = begin(&first, &neighbour, "short").await;
+    let run = driven.run;
+    let _ = end(driven).await;
+    first.shutdown().await;
+
+    let _second = bench.worker(2, true, &[of(1), neighbour]).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(bench.row(run).await.status, RunStatus::Ended, "nine minutes late, behind 64 that nobody here can drive");
+}
+
+static RAISES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+/// Nothing is left for a parked child: giving it "more" gives nothing, and must not go round at the speed of the store.
+#[tokio::test(start_paused = true)]
+async fn raising_a_child_by_nothing_does_not_go_round_for_ever() {
+    fn raises_always(_: &str, event: Event) -> Result<Decision, Failure> {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::spawn("one", "child", &"in"),
+            Event::ChildParked { .. } if RAISES.fetch_add(1, std::sync::atomic::Ordering::SeqCst) > 100 => {
+                Decision::finish(&"it would never have ended")
+            }
+            Event::ChildParked { .. } => {
+                let by = Limits { tokens: Some(50), ..Limits::default() };
+                Decision::none().and(Action::RaiseChild { child: "one".into(), by })
+            }
+            other => return Err(Failure::unexpected(&other)),
+        })
+    }
+    fn talks(_: &str, event: Event) -> Result<Decision, Failure> {
+        Ok(match event {
+            Event::IterationStarted { .. } | Event::ModelReplied { .. } => {
+                Decision::model(loopd_kernel::model::ModelCall::prompt("m", "hello"))
+            }
+            other => return Err(Failure::unexpected(&other)),
+        })
+    }
+    let bench = Bench::new();
+    let model = Arc::new(Talker);
+    let parent = Arc::new(program("parent", raises_always));
+    let child = Arc::new(program("child", talks).model("m", model));
+    let runtime = bench.worker(1, true, &[parent.clone(), child]).await;
+    let limits = Limits { tokens: Some(300), ..Limits::default() };
+    let admission = Admission { tenant: "t".into(), input: "\"parent\"".into(), limits, key: None };
+    let Started::New(_) = runtime.start(&parent, admission).await.unwrap() else { panic!() };
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let raises = RAISES.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(raises < 100, "{raises} raises by nothing within five seconds");
+}
+
+struct Talker;
+
+#[async_trait::async_trait]
+impl loopd_runtime::Model for Talker {
+    fn terms(&self) -> loopd_kernel::machine::ModelTerms {
+        loopd_kernel::machine::ModelTerms { price: None, timeout_ms: 60_000, max_attempts: 3 }
+    }
+    async fn call(
+        &self,
+        _: loopd_runtime::ModelRequest,
+        _: loopd_runtime::CallContext,
+    ) -> Result<loopd_runtime::ModelAnswer, loopd_runtime::ModelError> {
+        let usage = loopd_kernel::Usage { input: 50, output: 5, ..Default::default() };
+        let reply = loopd_kernel::model::ModelReply::text("hi");
+        Ok(loopd_runtime::ModelAnswer { reply, usage: Some(usage) })
+    }
+}
