@@ -50,14 +50,17 @@ fn apply(machine: &mut Machine, input: Input, at: i64, epoch: u64, class: Effect
 /// `probed`): the refund may have happened, so it is not simply sent again.
 #[test]
 fn a_keyed_call_in_doubt_is_not_sent_again_by_a_build_whose_tool_takes_no_key() {
+    let mut again = Vec::new();
     for class in [EffectClass::Once, EffectClass::Probed, EffectClass::Read] {
         let mut machine = Machine::new(Projection::new(RunId([1; 16])));
         let start: Admission = admission("in", Limits::default());
         assert_eq!(apply(&mut machine, Input::Start(start), 1_000, 1, EffectClass::Keyed), 1);
         assert_eq!(apply(&mut machine, Input::Recover, 20_000, 2, class), 0);
-        let sent = apply(&mut machine, Input::Continue, 20_001, 2, class);
-        assert_eq!(sent, 0, "sent a second time, now as {}, without anybody having looked", class.name());
+        if apply(&mut machine, Input::Continue, 20_001, 2, class) > 0 {
+            again.push(class.name());
+        }
     }
+    assert!(again.is_empty(), "sent a second time, without anybody having looked, as {again:?}");
 }
 
 fn news(bench: &Bench, name_index: usize, outcome: Outcome, spent: Spent) -> Input {
