@@ -55,11 +55,12 @@ pub enum Action {
         /// Its body.
         body: String,
     },
-    /// Give a parked child more room, and let it go on. What is asked for is clamped to what is left here.
+    /// Give a parked child more room, and let it go on. What is asked for is clamped to what is left here; a child for
+    /// which nothing of it is left stays parked.
     RaiseChild {
         /// The parent's name for it.
         child: String,
-        /// How much more than it has now. Zero raises nothing and only lets it go on.
+        /// How much more than it has now. Without any limit it only goes on.
         by: Limits,
     },
     /// Ask an open child to cancel.

@@ -33,6 +33,13 @@ impl Limits {
         *self == Self::default()
     }
 
+    /// True when no dimension has anything.
+    pub(crate) fn is_nothing(&self) -> bool {
+        let Self { iterations, tokens, micro_usd, wall_ms, retries } = *self;
+        let money = micro_usd.map(|money| money.0);
+        [iterations, tokens, money, wall_ms, retries].into_iter().flatten().all(|more| more == 0)
+    }
+
     /// These limits with every one that `more` names raised by it; unlimited stays unlimited.
     pub(crate) fn plus(&self, more: &Self) -> Self {
         let add = |limit: Option<u64>, more: Option<u64>| limit.map(|limit| limit.saturating_add(more.unwrap_or(0)));
@@ -45,15 +52,16 @@ impl Limits {
         }
     }
 
-    /// These limits with every limit that `raise` names replaced.
+    /// These limits with every limit that `raise` names raised to it. None is lowered; one that is not there yet is set.
     #[must_use]
     pub fn raised(&self, raise: &Self) -> Self {
+        // `None` is the least of all.
         Self {
-            iterations: raise.iterations.or(self.iterations),
-            tokens: raise.tokens.or(self.tokens),
-            micro_usd: raise.micro_usd.or(self.micro_usd),
-            wall_ms: raise.wall_ms.or(self.wall_ms),
-            retries: raise.retries.or(self.retries),
+            iterations: self.iterations.max(raise.iterations),
+            tokens: self.tokens.max(raise.tokens),
+            micro_usd: self.micro_usd.max(raise.micro_usd),
+            wall_ms: self.wall_ms.max(raise.wall_ms),
+            retries: self.retries.max(raise.retries),
         }
     }
 }

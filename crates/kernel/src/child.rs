@@ -99,6 +99,9 @@ pub struct Child {
     /// True: it is parked, and the parent knows.
     #[serde(default)]
     pub parked: bool,
+    /// The decision, and the Action in it, that raised it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raised: Option<(Seq, u32)>,
 }
 
 /// Whose child a Run is.
@@ -178,6 +181,8 @@ pub struct Letter {
     pub key: String,
     /// What it says.
     pub body: LetterBody,
+    /// The receiver is a child of the sender.
+    pub kin: bool,
 }
 
 /// What a [`Letter`] says.

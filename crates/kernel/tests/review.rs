@@ -28,10 +28,15 @@ impl Catalog for Classed {
 }
 
 fn apply(machine: &mut Machine, input: Input, at: i64, epoch: u64, class: EffectClass) -> usize {
-    let definition = build(|event| match event {
-        Event::IterationStarted { .. } => Ok(Decision::tool("refund", &42)),
-        other => Err(Failure::unexpected(&other)),
-    }, "1", 1, Upgrade::Adopt);
+    let definition = build(
+        |event| match event {
+            Event::IterationStarted { .. } => Ok(Decision::tool("refund", &42)),
+            other => Err(Failure::unexpected(&other)),
+        },
+        "1",
+        1,
+        Upgrade::Adopt,
+    );
     let mut salt = || [9; 32];
     let mut env = Env {
         now: TimeMs(at),
@@ -142,10 +147,13 @@ fn raising_a_child_never_lowers_its_limits() {
 /// written, again and again without a pause.
 #[test]
 fn a_clock_that_was_set_back_does_not_probe_in_a_circle() {
-    let mut bench = Bench::new(|event| match event {
-        Event::IterationStarted { .. } => Ok(Decision::tool("move", &42)),
-        other => Err(Failure::unexpected(&other)),
-    }, None);
+    let mut bench = Bench::new(
+        |event| match event {
+            Event::IterationStarted { .. } => Ok(Decision::tool("move", &42)),
+            other => Err(Failure::unexpected(&other)),
+        },
+        None,
+    );
     bench.start(Limits::default());
     bench.now = 60_000;
     bench.recover();
@@ -174,14 +182,17 @@ fn the_birth_of_a_child_is_durable_before_its_first_transition() {
 /// "A parent that ends first is charged the whole slice" (docs/durability.md, 0010), also one without limits.
 #[test]
 fn a_parent_without_limits_is_charged_the_slice_of_a_child_that_goes_on() {
-    let mut bench = Bench::new(|event| match event {
-        Event::IterationStarted { .. } => {
-            let limits = Limits { tokens: Some(60), ..Limits::default() };
-            Ok(Decision::none().and(Action::Spawn(Spawn { limits, ..Spawn::new("one", "by-event", "\"in\"") })))
-        }
-        Event::SignalReceived { .. } => Ok(Decision::finish(&1)),
-        other => Err(Failure::unexpected(&other)),
-    }, None);
+    let mut bench = Bench::new(
+        |event| match event {
+            Event::IterationStarted { .. } => {
+                let limits = Limits { tokens: Some(60), ..Limits::default() };
+                Ok(Decision::none().and(Action::Spawn(Spawn { limits, ..Spawn::new("one", "by-event", "\"in\"") })))
+            }
+            Event::SignalReceived { .. } => Ok(Decision::finish(&1)),
+            other => Err(Failure::unexpected(&other)),
+        },
+        None,
+    );
     bench.start(Limits::default());
     bench.apply(Input::Signal { name: "enough".into(), body: "1".into() });
     assert_eq!(bench.projection().ledger.tokens(), 60, "its totals say that nothing was spent");
@@ -190,14 +201,16 @@ fn a_parent_without_limits_is_charged_the_slice_of_a_child_that_goes_on() {
 /// A Run has decided to finish and waits for a payment in flight; somebody cancels it meanwhile.
 #[test]
 fn a_run_that_was_about_to_finish_can_be_cancelled() {
-    let mut bench = Bench::new(|event| match event {
-        Event::IterationStarted { .. } => Ok(Decision::tool("pay", &1).and(Action::Wait {
-            signals: vec!["enough".into()],
-            timeout_ms: None,
-        })),
-        Event::SignalReceived { .. } => Ok(Decision::finish(&1)),
-        other => Err(Failure::unexpected(&other)),
-    }, None);
+    let mut bench = Bench::new(
+        |event| match event {
+            Event::IterationStarted { .. } => {
+                Ok(Decision::tool("pay", &1).and(Action::Wait { signals: vec!["enough".into()], timeout_ms: None }))
+            }
+            Event::SignalReceived { .. } => Ok(Decision::finish(&1)),
+            other => Err(Failure::unexpected(&other)),
+        },
+        None,
+    );
     bench.start(Limits::default());
     bench.apply(Input::Signal { name: "enough".into(), body: "1".into() });
     assert!(bench.projection().finishing.is_some());
@@ -210,10 +223,13 @@ fn a_run_that_was_about_to_finish_can_be_cancelled() {
 /// "Three unclear answers" (docs/durability.md): one that only came too early is none.
 #[test]
 fn an_early_no_does_not_count_as_an_unclear_answer() {
-    let mut bench = Bench::new(|event| match event {
-        Event::IterationStarted { .. } => Ok(Decision::tool("move", &42)),
-        other => Err(Failure::unexpected(&other)),
-    }, None);
+    let mut bench = Bench::new(
+        |event| match event {
+            Event::IterationStarted { .. } => Ok(Decision::tool("move", &42)),
+            other => Err(Failure::unexpected(&other)),
+        },
+        None,
+    );
     bench.start(Limits::default());
     bench.recover();
     let asks = |bench: &mut Bench, answer| {
@@ -234,11 +250,14 @@ fn an_early_no_does_not_count_as_an_unclear_answer() {
 /// hears "failed" pays again.
 #[test]
 fn a_payment_that_landed_is_not_called_failed() {
-    let mut bench = Bench::new(|event| match event {
-        Event::IterationStarted { .. } => Ok(Decision::tool("pay", &42)),
-        Event::CallFailed { .. } => Ok(Decision::tool("pay", &42)),
-        other => Err(Failure::unexpected(&other)),
-    }, None);
+    let mut bench = Bench::new(
+        |event| match event {
+            Event::IterationStarted { .. } => Ok(Decision::tool("pay", &42)),
+            Event::CallFailed { .. } => Ok(Decision::tool("pay", &42)),
+            other => Err(Failure::unexpected(&other)),
+        },
+        None,
+    );
     bench.start(Limits::default());
     let again = bench.apply(steps::failed(1, loopd_kernel::failure::Disposition::Landed)).len();
     assert_eq!(again, 0, "the loop was told that it failed, and pays again");
@@ -250,10 +269,13 @@ fn a_payment_that_landed_is_not_called_failed() {
 fn an_answer_that_is_passed_on_is_taken() {
     use loopd_kernel::machine::accepts;
     use loopd_kernel::question::QuestionEnd;
-    let mut bench = Bench::new(|event| match event {
-        Event::IterationStarted { .. } => Ok(Decision::tool("pay", &42)),
-        other => Err(Failure::unexpected(&other)),
-    }, None);
+    let mut bench = Bench::new(
+        |event| match event {
+            Event::IterationStarted { .. } => Ok(Decision::tool("pay", &42)),
+            other => Err(Failure::unexpected(&other)),
+        },
+        None,
+    );
     bench.start(Limits::default());
     bench.recover();
     bench.apply(Input::Cancel { actor: "ann".into(), reason: "no".into() });

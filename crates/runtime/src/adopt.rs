@@ -63,7 +63,7 @@ impl Runtime {
         let loaded = driver::load(&*self.inner.store, row).await.map_err(StartError::Load)?;
         if row.head > Seq(0) {
             // The claim made it look as if it moved.
-            row.status = driver::status(&loaded.projection);
+            row.status = driver::status(&loaded.projection, false);
         }
         let program = self.program_for(row).await?;
         if row.head == Seq(0) {

@@ -182,6 +182,13 @@ impl Programs for FixedPrograms {
         let adopts = |program: &&Arc<Program>| {
             program.definition.upgrade() == Upgrade::Adopt && major(program.definition.version()) == major(&row.version)
         };
+        let unborn = row.version.is_empty() && row.definition != Digest::sha256(&[]);
+        if unborn {
+            // A child runs the definition that its parent named, and no other.
+            let named = programs.iter().find(|program| program.digest() == row.definition);
+            let missing = || CannotRun(format!("no `{}` with the definition that was asked for here", row.loop_name));
+            return named.cloned().ok_or_else(missing);
+        }
         let best = programs.iter().find(same).or_else(|| programs.iter().find(adopts)).or_else(|| programs.first());
         best.cloned().ok_or_else(none)
     }

@@ -255,7 +255,9 @@ impl Runtime {
         };
         let driven = Driven { run, end: end.clone() };
         let mine = signals.inbox.clone();
-        let wants = Wants::of(&program, &loaded.projection, &first);
+        // A parent that waits here for a child keeps its turn, so the child takes none of its own.
+        let awaited = inner.family.as_ref().is_some_and(|family| family.is_here(run));
+        let wants = Wants::of(&program, &loaded.projection, &first, awaited);
         let loop_name = wants.loop_name.clone();
         self.with_active(|map| map.insert(run, Active { loop_name, inbox: mine.clone(), end }));
         let performer = inner.performer.clone();

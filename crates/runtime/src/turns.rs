@@ -30,11 +30,15 @@ pub struct Wants {
 }
 
 impl Wants {
-    /// What a Run waits for before `first` is applied.
-    pub fn of(program: &Program, projection: &Projection, first: &[Input]) -> Self {
+    /// What a Run waits for before `first` is applied; `awaited` when its parent waits for it here.
+    pub fn of(program: &Program, projection: &Projection, first: &[Input], awaited: bool) -> Self {
         let recovers = first.iter().any(|input| matches!(input, Input::Recover));
         let recoveries = if recovers { projection.recoveries } else { 0 };
-        Self { loop_name: program.definition().name().into(), most: program.most_active(), recoveries }
+        Self {
+            loop_name: program.definition().name().into(),
+            most: program.most_active().filter(|_| !awaited),
+            recoveries,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ mod world;
 use loopd_kernel::budget::Limits;
 use loopd_kernel::child::{Recipient, Spawn};
 use loopd_kernel::machine::Admission;
-use loopd_kernel::{Action, Cx, Decision, Event, Failure, ErasedLoop, Loop, Outcome, RunId, Upgrade, erase};
+use loopd_kernel::{Action, Cx, Decision, ErasedLoop, Event, Failure, Loop, Outcome, RunId, Upgrade, erase};
 use loopd_runtime::{Config, Driven, FixedPrograms, Program, RunEnd, Runtime, Started};
 use loopd_store::{InboxBody, MemoryStore, RunFilter, RunRow, RunStatus, Store};
 use std::sync::Arc;
@@ -483,7 +483,11 @@ async fn runs_that_cannot_be_driven_here_do_not_starve_the_others() {
 
     let _second = bench.worker(2, true, &[of(1), neighbour]).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(bench.row(run).await.status, RunStatus::Ended, "nine minutes late, behind 64 that nobody here can drive");
+    assert_eq!(
+        bench.row(run).await.status,
+        RunStatus::Ended,
+        "nine minutes late, behind 64 that nobody here can drive"
+    );
 }
 
 static RAISES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);

@@ -28,7 +28,8 @@ macro_rules! fits {
              AND (run.version = '' OR wanted.major IS NULL
                OR (instr(wanted.major, '.') = 0 AND instr(run.version || '.', wanted.major || '.') = 1))
              AND (run.version = '' OR wanted.version IS NULL OR wanted.version = run.version)
-             AND (wanted.definition IS NULL OR wanted.definition = lower(hex(run.definition)))
+             AND (wanted.definition IS NULL OR wanted.definition = lower(hex(run.definition))
+               OR (run.version = '' AND run.definition = :unnamed))
          ))"
     };
 }
@@ -103,18 +104,20 @@ pub(crate) fn claim(conn: &Connection, claim: &Claim) -> Result<Vec<Claimed>> {
 fn due(conn: &Connection, claim: &Claim) -> Result<Vec<Due>> {
     let loops = if claim.loops.is_empty() { None } else { Some(wanted(&claim.loops)?) };
     let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
+    let unnamed = Digest::sha256(&[]).0;
     let mut due = Vec::new();
     if let Some(run) = claim.only {
         let mut statement = conn.prepare_cached(ONLY)?;
         let values = named_params! {
             ":run": run.0, ":worker": claim.worker.0 as i64, ":now": claim.now.0, ":loops": loops, ":limit": limit,
+            ":unnamed": unnamed,
         };
         for row in statement.query_map(values, Due::read)? {
             due.push(row?);
         }
     } else {
         let mut statement = conn.prepare_cached(DUE)?;
-        let values = named_params! { ":now": claim.now.0, ":loops": loops, ":limit": limit };
+        let values = named_params! { ":now": claim.now.0, ":loops": loops, ":limit": limit, ":unnamed": unnamed };
         for row in statement.query_map(values, Due::read)? {
             due.push(row?);
         }

@@ -60,7 +60,11 @@ impl Runnable {
             && (row.version.is_empty()
                 || (self.major.as_ref().is_none_or(|wanted| major == Some(wanted.as_str()))
                     && self.version.as_ref().is_none_or(version)))
-            && self.definition.is_none_or(|definition| definition == row.definition)
+            && self.definition.is_none_or(|wanted| {
+                // A child that named no definition takes whichever there is.
+                let unnamed = row.version.is_empty() && row.definition == Digest::sha256(&[]);
+                wanted == row.definition || unnamed
+            })
     }
 }
 

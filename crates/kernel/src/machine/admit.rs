@@ -45,7 +45,10 @@ impl Work<'_, '_, '_> {
             }
             Ruling::Doubt(reason) => self.settled(call.id, Settlement::Unknown, None, reason.into(), None, None)?,
             // What is in flight may settle below its reservation and make room.
-            Ruling::Breach(_) if !self.projection.open.is_empty() => return Ok(false),
+            Ruling::Breach(_) if !self.projection.open.is_empty() => {
+                self.step.blocked = true;
+                return Ok(false);
+            }
             Ruling::Breach(breach) => self.park(Outcome::BudgetExceeded { breach })?,
         }
         Ok(true)
@@ -67,8 +70,8 @@ impl Work<'_, '_, '_> {
                     let message = alloc::format!("`{tool}` is {}: it cannot lose a race", terms.class.name());
                     return Ruling::Settle("call.not_cuttable", message);
                 }
-                if call.doubt.is_some() {
-                    // It was probed when it was sent, and is not any more.
+                // It was probed, or had a key, when it was sent. Now nobody can ask, or the target knows no key.
+                if call.doubt.is_some() || (call.may_have_happened() && terms.class != EffectClass::Keyed) {
                     return Ruling::Doubt(EARLIER);
                 }
                 if terms.class == EffectClass::Probed && call.lost >= MAX_LOST_ATTEMPTS {

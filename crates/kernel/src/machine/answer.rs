@@ -43,16 +43,6 @@ fn fits(ask: &Ask, value: &str, now: TimeMs, skew_ms: u64) -> Result<(), String>
     }
 }
 
-/// A Run that is about to end sends nothing any more.
-pub(super) fn sends_no_more(open: &OpenQuestion, value: &str) -> Result<(), Refused> {
-    match (&open.ask, serde_json::from_str(value)) {
-        (Ask::Resolve { .. }, Ok(Resolution::Retry)) => {
-            Err(Refused::BadAnswer(open.id, "the run is about to end: nothing is sent any more".into()))
-        }
-        (Ask::Ask { .. } | Ask::Confirm { .. } | Ask::Resolve { .. }, _) => Ok(()),
-    }
-}
-
 impl Work<'_, '_, '_> {
     pub(super) fn answer(
         &mut self,

@@ -6,6 +6,7 @@ use crate::budget::Reservation;
 use crate::child::{
     Birth, Child, ChildNews, ClosePolicy, Letter, LetterBody, MAX_DEPTH, MAX_OPEN, Parent, Recipient, Spent,
 };
+use crate::definition::Upgrade;
 use crate::effect::EffectClass;
 use crate::failure::Failure;
 use crate::ids::{CallId, RunId, Seq};
@@ -67,7 +68,10 @@ impl Work<'_, '_, '_> {
         refused: Option<Failure>,
     ) -> Result<(), MachineError> {
         self.step.definition_changed = true;
-        let init = refused.map_or_else(|| self.env.definition.init(&admission.input), Err);
+        // Whoever only closes Runs makes no State for one that has not begun.
+        let unasked = self.env.definition.upgrade() == Upgrade::Unasked;
+        let init = || if unasked { Ok(String::new()) } else { self.env.definition.init(&admission.input) };
+        let init = refused.map_or_else(init, Err);
         match init {
             Ok(state) => self.start(admission, Some(parent), state),
             Err(failure) => {
@@ -89,10 +93,12 @@ impl Work<'_, '_, '_> {
                     let (actor, reason) = (self.signature(), reason.clone());
                     (child.run, LetterBody::Cancel { actor, reason })
                 }),
-                ActionRecord::RaiseChild { child, .. } => self
-                    .projection
-                    .child(child)
-                    .map(|(_, child)| (child.run, LetterBody::Reopen { actor: self.signature(), raise: child.limits })),
+                ActionRecord::RaiseChild { .. } => {
+                    let raised = Some((decided, ordinal as u32));
+                    let child = self.projection.children().find(|(_, child)| child.raised == raised);
+                    let reopen = |child: &Child| LetterBody::Reopen { actor: self.signature(), raise: child.limits };
+                    child.map(|(_, child)| (child.run, reopen(child)))
+                }
                 ActionRecord::Model { .. }
                 | ActionRecord::Tool { .. }
                 | ActionRecord::Join { .. }
@@ -108,7 +114,8 @@ impl Work<'_, '_, '_> {
             };
             if let Some((to, body)) = letter {
                 let key = alloc::format!("{}:{decided}:{ordinal}", self.projection.run);
-                self.step.letters.push(Letter { to, key, body });
+                let kin = self.projection.children().any(|(_, child)| child.run == to);
+                self.step.letters.push(Letter { to, key, body, kin });
             }
         }
     }
@@ -137,7 +144,7 @@ impl Work<'_, '_, '_> {
             if child.close == ClosePolicy::Cancel {
                 let body = LetterBody::Cancel { actor: self.signature(), reason: "its parent has ended".into() };
                 let key = alloc::format!("{}:closed", self.projection.run);
-                self.step.letters.push(Letter { to: child.run, key, body });
+                self.step.letters.push(Letter { to: child.run, key, body, kin: true });
             }
             self.settled(call, Settlement::Cancelled, Some(code), text.into(), None, None)?;
         }
@@ -163,6 +170,6 @@ impl Work<'_, '_, '_> {
         let (child, spent) = (self.projection.run, Spent::of(&self.projection.ledger));
         let key = alloc::format!("child:{child}:{}", self.projection.head.seq);
         let body = LetterBody::News(ChildNews { call: parent.call, child, outcome, spent });
-        self.step.letters.push(Letter { to: parent.run, key, body });
+        self.step.letters.push(Letter { to: parent.run, key, body, kin: false });
     }
 }

@@ -1,6 +1,6 @@
 //! Inputs: facts from outside, and the Entries that record them.
 
-use super::answer::{accepts, sends_no_more};
+use super::answer::accepts;
 use super::probe::ProbeAnswer;
 use super::{Env, MachineError, Refused, Work};
 use crate::budget::{Limits, RETRIES};
@@ -202,9 +202,7 @@ pub(super) fn check(projection: &Projection, input: &Input, env: &Env<'_>) -> Re
             let open = projection.questions.iter().find(|open| open.id == *question);
             let open = open.ok_or(Refused::NoSuchQuestion(*question))?;
             let looked_at = env.now.min(*given_at);
-            accepts(open, *end, value, looked_at, env.skew_ms)?;
-            let ending = projection.cancel.is_some() || projection.finishing.is_some();
-            if ending { sends_no_more(open, value) } else { Ok(()) }
+            accepts(open, *end, value, looked_at, env.skew_ms)
         }
         Input::Settle { .. }
         | Input::Retry { .. }
@@ -366,7 +364,8 @@ impl Work<'_, '_, '_> {
             Settling::Failed(failure, _) if doubtful => {
                 self.settled(id, Settlement::Unknown, Some(&failure.code), failure.message, usage, cost)
             }
-            Settling::Failed(failure, Disposition::InDoubt) if asks => {
+            // What has happened has not failed, though nobody here has its result.
+            Settling::Failed(failure, Disposition::InDoubt | Disposition::Landed) if asks => {
                 self.settled(id, Settlement::Unknown, Some(&failure.code), failure.message, usage, cost)
             }
             Settling::Failed(failure, _) => {

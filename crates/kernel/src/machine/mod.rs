@@ -185,6 +185,8 @@ pub struct Step {
     pub more: bool,
     /// Another definition decides from here on.
     pub definition_changed: bool,
+    /// A wanted Call waits until something that is open gives room under a limit.
+    pub blocked: bool,
     permits: Vec<Permit>,
 }
 
@@ -296,7 +298,7 @@ impl Machine {
     /// [`MachineError::Refused`] leaves the machine unchanged; after any other error it is not to be used.
     pub fn apply(&mut self, input: Input, env: &mut Env<'_>) -> Result<Step, MachineError> {
         input::check(&self.projection, &input, env)?;
-        let takes_over = matches!(input, Input::Recover | Input::ChangeDefinition);
+        let takes_over = matches!(input, Input::Recover | Input::ChangeDefinition | Input::Born { .. });
         let mut work = Work { projection: &mut self.projection, env, step: Step::default() };
         work.take(input)?;
         if takes_over {

@@ -72,11 +72,12 @@ impl Work<'_, '_, '_> {
                 self.settled(id, Settlement::Unknown, Some("call.unbounded"), reason.into(), None, None)
             }
             ProbeAnswer::NotLanded => {
-                let again_at = (asked_at < quiet_at).then_some(quiet_at);
+                // Counted on from the Journal, which may be ahead of a clock that was set back.
+                let again_at = (asked_at < quiet_at).then(|| self.now().after(quiet_at.since(asked_at)));
                 self.push(&record(Found::NotLanded, again_at), Vec::new())
             }
-            ProbeAnswer::Unclear(reason) if doubt.probes + 1 < MAX_UNCLEAR => {
-                let again_at = Some(self.now().after(RESEND_MS << doubt.probes));
+            ProbeAnswer::Unclear(reason) if doubt.unclear + 1 < MAX_UNCLEAR => {
+                let again_at = Some(self.now().after(RESEND_MS << doubt.unclear));
                 self.push(&record(Found::Unclear, again_at), reason.into_bytes())
             }
             ProbeAnswer::Unclear(reason) => {

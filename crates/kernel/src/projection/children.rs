@@ -27,6 +27,7 @@ impl Projection {
             close: *close,
             reply_to: reply_to.clone(),
             parked: false,
+            raised: None,
         };
         self.last_call = self.last_call.max(*id);
         self.wanted.push(Call::wanted(*id, decided, ordinal, Target::Child(child)));
@@ -66,12 +67,15 @@ impl Projection {
     }
 
     /// Gives a parked child more, as far as there is more.
-    pub(super) fn raise_child(&mut self, name: &str, by: &Limits) {
+    pub(super) fn raise_child(&mut self, action: (Seq, u32), name: &str, by: &Limits) {
         let parked = |call: &Call| call.target.child().is_some_and(|child| child.name == name && child.parked);
         let Some(at) = self.open.iter().position(parked) else { return };
         // Without a wish for tokens or money nothing more is reserved.
         let asked = Limits { tokens: by.tokens.or(Some(0)), micro_usd: by.micro_usd.or(Some(MicroUsd(0))), ..*by };
         let slice = self.slice(&asked);
+        if !by.is_empty() && slice.is_nothing() {
+            return;
+        }
         let more = self.reservation(&slice);
         self.ledger.reserve(&more);
         let Some(call) = self.open.get_mut(at) else { return };
@@ -82,6 +86,7 @@ impl Projection {
         if let Target::Child(child) = &mut call.target {
             child.limits = child.limits.plus(&slice);
             child.parked = false;
+            child.raised = Some(action);
         }
     }
 

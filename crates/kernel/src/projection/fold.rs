@@ -1,6 +1,8 @@
 //! The fold: the only place where a Projection changes.
 
 use super::{Call, Doubt, FoldError, FoldProblem, Intent, Pending, Projection, Status, Target, Timer, Waiting};
+use crate::budget::Limits;
+use crate::child::Spent;
 use crate::digest::Digest;
 use crate::effect::{EffectClass, Recovery};
 use crate::entry::{Entry, Span};
@@ -175,7 +177,7 @@ impl Projection {
         let call = self.wanted.iter_mut().find(|call| call.id == probed.call);
         let call = call.ok_or(FoldProblem::NoSuchCall(probed.call))?;
         let doubt = call.doubt.as_mut().ok_or(FoldProblem::NoSuchCall(probed.call))?;
-        doubt.probes += 1;
+        doubt.unclear += u32::from(probed.found == Found::Unclear);
         call.not_before = probed.again_at;
         if probed.found == Found::NotLanded && probed.again_at.is_none() && doubt.bounded {
             call.doubt = None;
@@ -217,7 +219,7 @@ impl Projection {
                 let input = super::children::input(*input, payload)?;
                 self.want_child(entry.seq, ordinal, action, input);
             }
-            ActionRecord::RaiseChild { child, by } => self.raise_child(child, by),
+            ActionRecord::RaiseChild { child, by } => self.raise_child((entry.seq, ordinal), child, by),
             ActionRecord::Ask { id, ask } => self.open_question(*id, ask.clone(), entry.at),
             ActionRecord::Wait { signals, timeout } => {
                 if let Some((timer, ms)) = timeout {
@@ -348,9 +350,12 @@ impl Projection {
                 self.ledger.tool_calls += 1;
                 self.ledger.spend(&reserved, None, settled.cost);
             }
-            Target::Child(_) => {
-                self.ledger.children += 1;
-                self.ledger.spend(&reserved, None, settled.cost);
+            // Nobody knows what a child that goes on will consume: what it was given is charged.
+            Target::Child(ref child) => {
+                let given = if call.intent.is_some() { child.limits } else { Limits::default() };
+                let (tokens, money) = (given.tokens.unwrap_or(0), given.micro_usd.unwrap_or_default());
+                let spent = Spent { charged_tokens: tokens, money, ..Spent::default() };
+                self.ledger.spend_child(&reserved, &spent);
             }
         }
         if settled.how == Settlement::Unknown {
@@ -393,7 +398,7 @@ impl Projection {
 fn lose(call: &mut Call) {
     call.lost += 1;
     if let Some(intent) = call.intent.as_ref().filter(|intent| intent.class == EffectClass::Probed) {
-        call.doubt = Some(Doubt { bounded: intent.lands_by.is_some(), probes: 0 });
+        call.doubt = Some(Doubt { bounded: intent.lands_by.is_some(), unclear: 0 });
     }
 }
 

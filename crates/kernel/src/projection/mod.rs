@@ -125,8 +125,8 @@ pub struct Call {
 pub struct Doubt {
     /// The tool declares how late an attempt may land: after that "not landed" is believed.
     pub bounded: bool,
-    /// Answers so far that left it open.
-    pub probes: u32,
+    /// Times that the target could not say.
+    pub unclear: u32,
 }
 
 impl Call {
@@ -399,6 +399,12 @@ impl Projection {
     #[must_use]
     pub fn is_in_flight(&self) -> bool {
         self.open.iter().any(|call| call.target.child().is_none())
+    }
+
+    /// True when nothing is under way but children.
+    #[must_use]
+    pub fn only_children(&self) -> bool {
+        self.events.is_empty() && !self.is_in_flight() && self.children().next().is_some()
     }
 
     /// Open Calls that are child Runs.

@@ -34,13 +34,13 @@ pub struct Holder {
     pub keeps: bool,
 }
 
-/// The status that lists show.
+/// The status that lists show. `blocked`: a wanted Call waits until a child gives room under a limit.
 #[must_use]
-pub fn status(projection: &Projection) -> RunStatus {
+pub fn status(projection: &Projection, blocked: bool) -> RunStatus {
     match &projection.status {
         Status::Ended(_) => RunStatus::Ended,
         Status::Parked(_) => RunStatus::Parked,
-        Status::Open if projection.is_suspended() => RunStatus::Suspended,
+        Status::Open if projection.is_suspended() || (blocked && projection.only_children()) => RunStatus::Suspended,
         Status::Open => RunStatus::Running,
     }
 }
@@ -48,7 +48,7 @@ pub fn status(projection: &Projection) -> RunStatus {
 /// The row of a Run that is about to be created.
 #[must_use]
 pub fn new_row(projection: &Projection, tenant: &str, admission: Option<String>, holder: &Holder) -> RunRow {
-    let status = status(projection);
+    let status = status(projection, false);
     RunRow {
         run: projection.run,
         tenant: tenant.into(),
@@ -86,7 +86,7 @@ fn step_writes(projection: &Projection, step: &Step, questions: &[OpenQuestion],
     }
     writes.push(Write::UpdateRun {
         run,
-        status: status(projection),
+        status: status(projection, step.blocked),
         worker: holder.keeps.then_some(holder.worker),
         wake_at: projection.wake_at(),
         outcome: projection.outcome().map(|(outcome, _)| outcome.name().into()),

@@ -20,12 +20,19 @@ const TROUBLE: Duration = Duration::from_secs(200);
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 fn model() -> Action {
-    Action::CallModel(ModelCall::transcript("scripted"))
+    Action::CallModel(said())
+}
+
+fn said() -> ModelCall {
+    ModelCall::transcript("scripted")
 }
 
 fn tool(name: &str, args: u32) -> Action {
-    let action = Decision::tool(name, &args).actions.pop();
-    action.expect("one tool, one action")
+    Action::CallTool(of(name, args))
+}
+
+fn of(name: &str, args: u32) -> ToolCall {
+    ToolCall::new(name, &args).expect("a number")
 }
 
 fn spawn(name: &str, input: &str) -> Action {
@@ -34,17 +41,19 @@ fn spawn(name: &str, input: &str) -> Action {
 }
 
 fn parent(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
-    let looks = |from| (from..from + 3).map(|n| tool("look", n));
+    let looks = |from| (from..from + 3).map(|n| ParallelCall::from(of("look", n)));
     Ok(match event {
-        Event::IterationStarted { iteration: 1 } => Decision::all(looks(1).chain([tool("pay", 1)])),
-        Event::IterationStarted { iteration: 2 } => Decision::first_ok(looks(4).chain([model()])),
+        Event::IterationStarted { iteration: 1 } => Decision::all(looks(1).chain([of("pay", 1).into()])),
+        Event::IterationStarted { iteration: 2 } => Decision::first_ok(looks(4).chain([said().into()])),
         Event::IterationStarted { iteration: 3 } => {
             Decision::none().and(tool("transfer", 2)).and(tool("charge", 3)).and(tool("shift", 4))
         }
         Event::IterationStarted { iteration: 4 } => {
             Decision::none().and(spawn("kid", "first")).and(tool("transfer", 5)).and(tool("pay", 6))
         }
-        Event::IterationStarted { iteration: 5 } => Decision::all([tool("transfer", 7), model(), tool("charge", 8)]),
+        Event::IterationStarted { iteration: 5 } => {
+            Decision::all::<ParallelCall>([of("transfer", 7).into(), said().into(), of("charge", 8).into()])
+        }
         Event::IterationStarted { iteration: 6 } => Decision::first_ok(looks(7)).and(Action::Sleep { ms: 1_000 }),
         Event::IterationStarted { iteration: 7..13 } => {
             Decision::none().and(tool("look", 10)).and(tool("look", 11)).and(tool("look", 12))
@@ -76,7 +85,9 @@ fn parent(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Fai
 
 fn kid(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
     Ok(match event {
-        Event::IterationStarted { iteration: 1 } => Decision::all([tool("look", 1), model(), tool("look", 2)]),
+        Event::IterationStarted { iteration: 1 } => {
+            Decision::all::<ParallelCall>([of("look", 1).into(), said().into(), of("look", 2).into()])
+        }
         Event::IterationStarted { iteration: 2 } => Decision::none().and(tool("transfer", 3)).and(tool("pay", 4)),
         Event::IterationStarted { iteration: 3 } => {
             let news = Action::Signal { to: Recipient::Parent, name: "message".into(), body: "half".into() };

@@ -29,12 +29,19 @@ impl Activation {
         }
     }
 
-    /// The children that were born with a step are driven here, unless somebody claims them anyway.
+    /// True when a step brings a child to be driven here, for which this Run then stays.
+    pub(super) fn brings_up(&self, step: &Step) -> bool {
+        self.signals.family.is_some() && (!step.births.is_empty() || step.letters.iter().any(|letter| letter.kin))
+    }
+
+    /// The children that a step gave birth to, or had something to tell, are driven here, unless somebody claims them
+    /// anyway.
     pub(super) fn raise(&self, step: &Step) {
-        if let Some(family) = &self.signals.family {
-            for birth in &step.births {
-                family.raise(birth.child.run, birth.parent.run);
-            }
+        let Some(family) = &self.signals.family else { return };
+        let born = step.births.iter().map(|birth| birth.child.run);
+        let told = step.letters.iter().filter(|letter| letter.kin).map(|letter| letter.to);
+        for child in born.chain(told).filter(|child| !family.is_here(*child)) {
+            family.raise(child, self.run());
         }
     }
 

@@ -115,6 +115,8 @@ pub struct Activation {
     more_in_inbox: bool,
     /// When it was last looked at what is due.
     looked_at: TimeMs,
+    /// A wanted Call waits until something that is open gives room under a limit.
+    blocked: bool,
     /// The last commit gave the Run up; somebody else may drive it already.
     released: bool,
     entries_since_snapshot: u64,
@@ -168,6 +170,7 @@ impl Activation {
             queue: VecDeque::new(),
             more_in_inbox: false,
             looked_at: TimeMs(i64::MIN),
+            blocked: false,
             released: false,
             entries_since_snapshot: loaded.since_snapshot,
             bytes_since_snapshot: 0,
@@ -269,7 +272,8 @@ impl Activation {
         let soon = self.performer.clock.now().after(u64::try_from(self.config.linger.as_millis()).unwrap_or(0));
         let awaited = self.is_awaited_here();
         let due_soon = projection.wake_at().is_some_and(|at| awaited || at <= soon) && !self.draining();
-        projection.status != Status::Open || (projection.is_suspended() && !due_soon && !self.has_children_here())
+        let waits = projection.is_suspended() || (self.blocked && projection.only_children());
+        projection.status != Status::Open || (waits && !due_soon && !self.has_children_here())
     }
 
     /// Releases the Run unless its last commit did.
@@ -280,7 +284,9 @@ impl Activation {
         let projection = self.machine.projection().clone();
         if !self.released {
             let (head, holder) = (projection.head.seq, Holder { keeps: false, ..self.holder });
-            let batch = commit::batch(&projection, &Step::default(), head, &projection.questions, &holder, false);
+            let mut nothing = Step::default();
+            nothing.blocked = self.blocked;
+            let batch = commit::batch(&projection, &nothing, head, &projection.questions, &holder, false);
             commit::commit(&*self.store, batch, projection.run, head, &[], &self.performer.patience).await?;
         }
         Ok(projection)
@@ -345,6 +351,7 @@ impl Activation {
                 }
             }
         };
+        self.blocked = step.blocked;
         if step.entries.is_empty() && item.is_none() {
             self.probe(step.probes);
             return Ok(step.more);
@@ -402,7 +409,7 @@ impl Activation {
         let done = self.queue.is_empty() && self.inflight.is_empty() && !self.more_in_inbox && !step.more;
         // Nothing that is still in flight keeps a sealed Run.
         let sealed = matches!(projection.status, Status::Ended(_));
-        let keeps = !(sealed || (self.rests() && done));
+        let keeps = !(sealed || (self.rests() && done && !self.brings_up(&step)));
         let holder = Holder { keeps, ..self.holder };
         let mut batch = commit::batch(projection, &step, before, questions, &holder, with_snapshot);
         batch.writes.extend(self.definition_writes(&step));
