@@ -1,7 +1,7 @@
 //! What an upgrade would do, asked beforehand.
 
 use crate::check;
-use crate::world::{AGENT, World};
+use crate::world::{AGENT, World, end, signal};
 use expect_test::expect;
 
 /// A world with one Run that waits for a person.
@@ -167,4 +167,15 @@ fn another_major_version_would_leave_the_run_alone() {
         exit 2
     "#]],
     );
+}
+
+#[test]
+fn it_looks_beside_a_process_that_drives_the_store() {
+    let world = World::slow(2_000);
+    let driver = world.start(&["run", "agent.yaml", "What is there?"]);
+    world.wait_until(&["run", "list", "-o", "name"], |done| done.code == 0 && !done.out.is_empty());
+    let done = world.loopctl(&["upgrade", "--check", "-o", "jsonl"]);
+    assert_eq!((done.code, done.out.contains(r#""finding":"clean""#)), (0, true), "{}{}", done.out, done.err);
+    signal(&driver, "INT");
+    assert_eq!(end(driver).code, 130);
 }

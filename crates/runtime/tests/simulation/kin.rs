@@ -9,7 +9,9 @@ use crate::stage::{Stage, Worker};
 use crate::world::closure_named;
 use loopd_kernel::child::{Recipient, Spawn};
 use loopd_kernel::model::ModelCall;
-use loopd_kernel::{Action, Cx, Decision, Digest, EffectClass, Event, Failure, Limits, MicroUsd};
+use loopd_kernel::{
+    Action, Cx, Decision, Digest, EffectClass, Event, Failure, Limits, MicroUsd, ParallelCall, ToolCall,
+};
 use loopd_runtime::Program;
 use loopd_store::{RunFilter, RunRow, RunStatus, Store};
 use std::sync::Arc;
@@ -52,7 +54,7 @@ fn parent(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Fai
             Decision::none().and(spawn("kid", "first")).and(tool("transfer", 5)).and(tool("pay", 6))
         }
         Event::IterationStarted { iteration: 5 } => {
-            Decision::all::<ParallelCall>([of("transfer", 7).into(), said().into(), of("charge", 8).into()])
+            Decision::all([ParallelCall::from(of("transfer", 7)), said().into(), of("charge", 8).into()])
         }
         Event::IterationStarted { iteration: 6 } => Decision::first_ok(looks(7)).and(Action::Sleep { ms: 1_000 }),
         Event::IterationStarted { iteration: 7..13 } => {
@@ -86,7 +88,7 @@ fn parent(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Fai
 fn kid(_: &Cx, state: &mut Vec<String>, event: Event) -> Result<Decision, Failure> {
     Ok(match event {
         Event::IterationStarted { iteration: 1 } => {
-            Decision::all::<ParallelCall>([of("look", 1).into(), said().into(), of("look", 2).into()])
+            Decision::all([ParallelCall::from(of("look", 1)), said().into(), of("look", 2).into()])
         }
         Event::IterationStarted { iteration: 2 } => Decision::none().and(tool("transfer", 3)).and(tool("pay", 4)),
         Event::IterationStarted { iteration: 3 } => {
