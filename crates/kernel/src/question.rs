@@ -123,3 +123,21 @@ impl Resolution {
         Failure::new("call.did_not_happen", if evidence.is_empty() { "it did not happen" } else { evidence })
     }
 }
+
+/// Whether `value` is an answer of the asked kind. A JSON Schema is checked by whoever takes the answer.
+pub(crate) fn fits(ask: &Ask, value: &str, ending: bool, settled: impl Fn(TimeMs) -> bool) -> Result<(), String> {
+    let text = |error: serde_json::Error| alloc::format!("{error}");
+    match ask {
+        Ask::Ask { .. } => serde_json::from_str::<&serde_json::value::RawValue>(value).map(drop).map_err(text),
+        Ask::Confirm { .. } => serde_json::from_str::<bool>(value).map(drop).map_err(text),
+        Ask::Resolve { lands_until, .. } => match serde_json::from_str::<Resolution>(value).map_err(text)? {
+            Resolution::Retry if ending => Err("the run is about to end: nothing is sent any more".into()),
+            Resolution::Retry | Resolution::Failed { .. } if !lands_until.is_none_or(&settled) => {
+                Err("what was sent may still land: look again when its time is over, and answer then".into())
+            }
+            Resolution::Landed { .. } | Resolution::Failed { .. } | Resolution::Retry | Resolution::Unknown { .. } => {
+                Ok(())
+            }
+        },
+    }
+}

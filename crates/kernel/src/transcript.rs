@@ -95,76 +95,54 @@ impl Head {
     }
 }
 
+/// What joins the Transcript, where it does.
+fn joined<'a>(joins: &'a Option<Joins>, text: &'a str, error: bool) -> Vec<Item<'a>> {
+    let item = joins.as_ref().map(|joins| match joins {
+        Joins::Assistant => Item::Assistant(text),
+        Joins::Tool(id) => Item::Tool { id, text, error },
+    });
+    item.into_iter().collect()
+}
+
+fn note<'a>(action: &ActionRecord, payload: &'a [u8]) -> Option<Item<'a>> {
+    let ActionRecord::Note(span) = action else { return None };
+    span.text(payload).map(Item::Note)
+}
+
 /// The items that an Entry adds.
 #[must_use]
 pub fn items<'a>(record: &'a Record, payload: &'a [u8]) -> Vec<Item<'a>> {
     let whole = || core::str::from_utf8(payload).unwrap_or("");
-    let tool = |joins: &'a Option<Joins>, text: &'a str, error: bool| match joins {
-        Some(Joins::Assistant) => Some(Item::Assistant(text)),
-        Some(Joins::Tool(id)) => Some(Item::Tool { id, text, error }),
-        None => None,
-    };
     match record {
         Record::Started(started) => started.input.text(payload).map(Item::User).into_iter().collect(),
-        Record::Decided(decided) => decided
-            .actions
-            .iter()
-            .filter_map(|action| match action {
-                ActionRecord::Note(span) => span.text(payload).map(Item::Note),
-                ActionRecord::Model { .. }
-                | ActionRecord::Tool { .. }
-                | ActionRecord::Join { .. }
-                | ActionRecord::Spawn { .. }
-                | ActionRecord::Signal { .. }
-                | ActionRecord::RaiseChild { .. }
-                | ActionRecord::CancelChild { .. }
-                | ActionRecord::Speak(_)
-                | ActionRecord::Ask { .. }
-                | ActionRecord::Wait { .. }
-                | ActionRecord::Sleep { .. }
-                | ActionRecord::Label(..)
-                | ActionRecord::Finish(_)
-                | ActionRecord::Fail(_) => None,
-            })
-            .collect(),
+        Record::Decided(decided) => decided.actions.iter().filter_map(|action| note(action, payload)).collect(),
         Record::Settled(settled) => match (settled.how, &settled.joins) {
             // A model call that did not land said nothing; an unknown one speaks when it is resolved.
-            (Settlement::Landed, joins) => tool(joins, whole(), false).into_iter().collect(),
+            (Settlement::Landed, joins) => joined(joins, whole(), false),
             (Settlement::Unknown, _) | (_, Some(Joins::Assistant)) => Vec::new(),
-            (Settlement::Failed | Settlement::Denied | Settlement::Cancelled, joins) => {
-                tool(joins, whole(), true).into_iter().collect()
+            (Settlement::Failed | Settlement::Denied | Settlement::Cancelled, joins) => joined(joins, whole(), true),
+        },
+        Record::Resolved(resolved) => match &resolved.resolution {
+            Resolution::Landed { output } => joined(&resolved.joins, output, false),
+            Resolution::Failed { .. } => joined(&resolved.joins, "the call did not happen", true),
+            Resolution::Unknown { .. } => joined(&resolved.joins, "nobody can tell whether the call happened", true),
+            Resolution::Retry => Vec::new(),
+        },
+        Record::Signal(signal) if signal.name == MESSAGE_SIGNAL => alloc::vec![Item::User(whole())],
+        Record::QuestionEnded(ended) => match ended.end {
+            QuestionEnd::Answered => joined(&ended.joins, whole(), false),
+            QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut | QuestionEnd::Withdrawn => {
+                joined(&ended.joins, "nobody answered", true)
             }
         },
-        Record::Resolved(resolved) => {
-            let (text, error) = match &resolved.resolution {
-                Resolution::Landed { output } => (output.as_str(), false),
-                Resolution::Failed { .. } => ("the call did not happen", true),
-                Resolution::Unknown { .. } => ("nobody can tell whether the call happened", true),
-                Resolution::Retry => return Vec::new(),
-            };
-            tool(&resolved.joins, text, error).into_iter().collect()
-        }
-        Record::Signal(signal) if signal.name == MESSAGE_SIGNAL => alloc::vec![Item::User(whole())],
-        Record::QuestionEnded(ended) => {
-            let (text, error) = match ended.end {
-                QuestionEnd::Answered => (whole(), false),
-                QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut | QuestionEnd::Withdrawn => {
-                    ("nobody answered", true)
-                }
-            };
-            tool(&ended.joins, text, error).into_iter().collect()
-        }
-        Record::ChildEnded(ended) => {
-            let (text, error) = match &ended.outcome {
-                Outcome::Completed { .. } => (whole(), false),
-                Outcome::Failed { failure } => (failure.message.as_str(), true),
-                Outcome::BudgetExceeded { .. }
-                | Outcome::Stuck { .. }
-                | Outcome::Interrupted { .. }
-                | Outcome::PolicyDenied { .. } => (ended.outcome.name(), true),
-            };
-            tool(&ended.joins, text, error).into_iter().collect()
-        }
+        Record::ChildEnded(ended) => match &ended.outcome {
+            Outcome::Completed { .. } => joined(&ended.joins, whole(), false),
+            Outcome::Failed { failure } => joined(&ended.joins, &failure.message, true),
+            Outcome::BudgetExceeded { .. }
+            | Outcome::Stuck { .. }
+            | Outcome::Interrupted { .. }
+            | Outcome::PolicyDenied { .. } => joined(&ended.joins, ended.outcome.name(), true),
+        },
         Record::Signal(_)
         | Record::DefinitionChanged(_)
         | Record::Probed(_)

@@ -60,7 +60,7 @@ fn settle(run: &mut Driven, choices: &mut impl Iterator<Item = u8>) {
                     end,
                     actor: "ann".into(),
                     value: "\"yes\"".into(),
-                    given_at: TimeMs(i64::MAX),
+                    given_at: loopd_kernel::TimeMs(i64::MAX),
                 }
             }
         };

@@ -205,23 +205,21 @@ struct Recorder {
 
 impl Recorder {
     fn take(&mut self, action: Action) {
-        match action {
-            Action::Parallel { calls, join } => self.parallel(calls, join),
-            action => {
-                let record = self.record(action);
-                self.actions.push(record);
-            }
+        if let Action::Parallel { calls, join } = action {
+            self.parallel(calls, join);
+        } else {
+            let record = self.record(action);
+            self.actions.push(record);
         }
     }
 
     fn parallel(&mut self, calls: Vec<Action>, join: Join) {
         let count = calls.len() as u32;
         for call in calls {
-            let record = match call {
-                call @ (Action::CallModel(_) | Action::CallTool(_)) => self.record(call),
-                _ => {
-                    ActionRecord::Fail(Failure::new("loop.parallel", "only calls of models and tools run in parallel"))
-                }
+            let record = if matches!(call, Action::CallModel(_) | Action::CallTool(_)) {
+                self.record(call)
+            } else {
+                ActionRecord::Fail(Failure::new("loop.parallel", "only calls of models and tools run in parallel"))
             };
             let failed = matches!(record, ActionRecord::Fail(_));
             self.actions.push(record);

@@ -11,7 +11,7 @@ use crate::failure::{Disposition, Failure};
 use crate::ids::{CallId, Epoch, QuestionId, TimerId};
 use crate::outcome::{Interrupt, Outcome};
 use crate::projection::{Call, Projection, Status, Target};
-use crate::question::{Ask, QuestionEnd, Resolution};
+use crate::question::{Ask, QuestionEnd, fits};
 use crate::record::{
     Attempted, BudgetChanged, CancelRequested, Joins, Parked, QuestionEnded, Record, Recovered, Reopened, Resolved,
     Setback, Settled, Settlement, Signal, Started, TimerFired,
@@ -235,24 +235,6 @@ pub(super) fn check(projection: &Projection, input: &Input, env: &Env<'_>) -> Re
         | Input::Park(_)
         | Input::Poisoned { .. }
         | Input::Continue => Ok(()),
-    }
-}
-
-/// Whether `value` is an answer of the asked kind. A JSON Schema is checked by whoever takes the answer.
-fn fits(ask: &Ask, value: &str, ending: bool, settled: impl Fn(TimeMs) -> bool) -> Result<(), String> {
-    let text = |error: serde_json::Error| alloc::format!("{error}");
-    match ask {
-        Ask::Ask { .. } => serde_json::from_str::<&serde_json::value::RawValue>(value).map(drop).map_err(text),
-        Ask::Confirm { .. } => serde_json::from_str::<bool>(value).map(drop).map_err(text),
-        Ask::Resolve { lands_until, .. } => match serde_json::from_str::<Resolution>(value).map_err(text)? {
-            Resolution::Retry if ending => Err("the run is about to end: nothing is sent any more".into()),
-            Resolution::Retry | Resolution::Failed { .. } if !lands_until.is_none_or(&settled) => {
-                Err("what was sent may still land: look again when its time is over, and answer then".into())
-            }
-            Resolution::Landed { .. } | Resolution::Failed { .. } | Resolution::Retry | Resolution::Unknown { .. } => {
-                Ok(())
-            }
-        },
     }
 }
 

@@ -88,7 +88,7 @@ pub struct Signals {
 
 /// What woke the activation.
 enum Woken {
-    Settled(CallId, Input),
+    Settled(CallId, Box<Input>),
     Inbox,
     Timer,
     Drain,
@@ -230,7 +230,7 @@ impl Activation {
             match self.wait().await {
                 Woken::Settled(call, input) => {
                     self.handles.remove(&call);
-                    self.queue.push_back((input, None));
+                    self.queue.push_back((*input, None));
                 }
                 Woken::Inbox => {
                     self.read_inbox().await?;
@@ -307,7 +307,7 @@ impl Activation {
                     Ok((_, settled)) => settled,
                     Err(error) => self.broken_task(&error),
                 };
-                Woken::Settled(call, input)
+                Woken::Settled(call, Box::new(input))
             }
             () = self.signals.inbox.notified() => Woken::Inbox,
             () = self.signals.drain.cancelled(), if unlimited => Woken::Drain,
