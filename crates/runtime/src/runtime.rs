@@ -26,6 +26,9 @@ pub(crate) struct Inner {
     pub active: Mutex<HashMap<RunId, Active>>,
     pub drain: CancellationToken,
     pub lease: Arc<Lease>,
+    /// Held while a heartbeat is under way: one that is held up must not arrive after a later one and shorten what that
+    /// promised.
+    pub beating: tokio::sync::Mutex<()>,
     pub turns: Turns,
     /// Only where nothing is claimed: there children would wait for ever.
     pub family: Option<Arc<Family>>,
@@ -121,6 +124,7 @@ impl Builder {
             active: Mutex::default(),
             drain,
             lease: Arc::default(),
+            beating: tokio::sync::Mutex::default(),
             turns: Turns::default(),
             family: (!config.claims).then(|| Arc::new(family)),
             claiming: tokio::sync::Mutex::default(),
@@ -318,6 +322,7 @@ impl Drop for ActiveEntry {
 impl Inner {
     /// Renews this worker's lease.
     pub(crate) async fn heartbeat(&self) -> Result<(), StoreError> {
+        let _turn = self.beating.lock().await;
         let lease = u64::try_from(self.performer.config.lease.as_millis()).unwrap_or(u64::MAX);
         let clock = &self.performer.clock;
         let (until, steady_ms) = (clock.now().after(lease), clock.steady_ms().saturating_add(lease));

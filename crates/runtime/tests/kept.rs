@@ -7,8 +7,8 @@ mod world;
 use loopd_kernel::budget::Limits;
 use loopd_kernel::machine::Admission;
 use loopd_kernel::{Decision, EffectClass, Event, Failure};
-use loopd_runtime::{Config, FixedPrograms, RunEnd, Runtime, Started};
-use loopd_store::{InboxBody, MemoryStore};
+use loopd_runtime::{Clock, Config, FixedPrograms, RunEnd, Runtime, Started};
+use loopd_store::{Claim, InboxBody, MemoryStore, RunStatus, Store, WorkerId};
 use std::sync::Arc;
 use std::time::Duration;
 use world::port::Port;
@@ -68,4 +68,37 @@ async fn a_call_whose_time_was_over_before_its_intent_was_acknowledged_is_not_se
     let end = driven.wait().await;
     assert_eq!(world.calls("pay"), 0, "sent after its deadline");
     assert_eq!(show_end(&end), r#"Ended Completed {"output":"\"call.too_late\""}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_that_was_held_up_does_not_shorten_the_lease() {
+    let step: Step = |_, _, event| {
+        Ok(match event {
+            Event::IterationStarted { .. } => Decision::wait("go"),
+            Event::SignalReceived { .. } => Decision::tool("pay", &42),
+            other => return Err(Failure::unexpected(&other)),
+        })
+    };
+    let program = Arc::new(World::new(step).tool_taking("pay", EffectClass::Once, 600_000).program().clone());
+    let (store, clock) = (MemoryStore::new(), Arc::new(VirtualClock::default()));
+    let port = Port::new(store.clone());
+    // The first one is on time; the next one hangs for twenty seconds.
+    *port.slow_beats.lock().unwrap() = [Duration::ZERO, Duration::from_secs(20)].into();
+    let runtime = Runtime::builder(Arc::new(port), Arc::new(FixedPrograms::new([program.clone()])))
+        .world(clock.clone(), Arc::new(CountedEntropy::default()))
+        .start()
+        .await
+        .unwrap();
+    let admission =
+        Admission { tenant: "default".into(), input: "\"in\"".into(), limits: Limits::default(), key: None };
+    let Started::New(driven) = runtime.start(&program, admission).await.unwrap() else { panic!() };
+    let run = driven.run;
+    driven.wait().await;
+    tokio::time::sleep(Duration::from_secs(22)).await;
+    // Its lease has lapsed: it renews it before it claims the Run that this wakes.
+    runtime.tell(run, "go", InboxBody::Signal { name: "go".into(), body: String::new() }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(store.run(run).await.unwrap().unwrap().status, RunStatus::Running);
+    let claim = Claim { worker: WorkerId(7), now: clock.now(), loops: Vec::new(), limit: 1, only: None };
+    assert_eq!(store.claim(claim).await.unwrap(), [], "it was promised more time");
 }

@@ -6,6 +6,7 @@ use loopd_store::{
     Batch, Claim, Claimed, Hint, Hints, InboxItem, MemoryStore, Page, QuestionRow, Receipt, RunFilter, RunRow,
     Snapshot, Store, StoreError, WorkerId, Write,
 };
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub struct Port {
     /// Set when the worker asked the store for ever at one instant.
     pub spins: Arc<AtomicBool>,
     asked: Mutex<(Instant, u32)>,
+    /// How long each of the next heartbeats is held up.
+    pub slow_beats: Mutex<VecDeque<Duration>>,
     /// While it is set no heartbeat reaches the store.
     pub unheard: Arc<AtomicBool>,
     /// While it is set the store is out of reach: nothing arrives, and everybody hears so at once.
@@ -81,6 +84,7 @@ impl Port {
             steps: Arc::default(),
             spins: Arc::default(),
             asked: Mutex::new((Instant::now(), 0)),
+            slow_beats: Mutex::default(),
             unheard: Arc::default(),
             cut: Arc::default(),
             commits: AtomicU64::new(0),
@@ -174,6 +178,10 @@ impl Store for Port {
 
     async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError> {
         self.pass().await?;
+        let held_up = self.slow_beats.lock().unwrap().pop_front();
+        if let Some(held_up) = held_up {
+            tokio::time::sleep(held_up).await;
+        }
         if self.unheard.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable("nobody hears it".into()));
         }
