@@ -52,6 +52,18 @@ impl Limits {
         }
     }
 
+    /// These limits with every one that `other` names replaced.
+    #[must_use]
+    pub fn overridden(&self, other: &Self) -> Self {
+        Self {
+            iterations: other.iterations.or(self.iterations),
+            tokens: other.tokens.or(self.tokens),
+            micro_usd: other.micro_usd.or(self.micro_usd),
+            wall_ms: other.wall_ms.or(self.wall_ms),
+            retries: other.retries.or(self.retries),
+        }
+    }
+
     /// These limits with every limit that `raise` names raised to it. None is lowered; one that is not there yet is set.
     #[must_use]
     pub fn raised(&self, raise: &Self) -> Self {

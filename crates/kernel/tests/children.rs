@@ -137,6 +137,9 @@ fn born(step: steps::Step, input: &str, depth: u32) -> Bench {
     let mut bench = Bench::new(step, None);
     let parent = Parent { run: RunId([9; 16]), call: CallId(5), depth };
     bench.apply(Input::Born { admission: admission(input, Limits::default()), parent, refused: None });
+    if bench.projection().status == Status::Open {
+        bench.apply(Input::Continue);
+    }
     bench
 }
 

@@ -346,13 +346,15 @@ async fn a_process_that_dies_anywhere_leaves_one_child_with_one_payment() {
         Before 1: never started
         Before 2: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
         Before 3: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
-        Before 4: asked=1 Ended Completed {"output":"\"\\\"1\\\"\""}
-        Before 5: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
+        Before 4: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
+        Before 5: asked=1 Ended Completed {"output":"\"\\\"1\\\"\""}
+        Before 6: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
         After 1: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
         After 2: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
-        After 3: asked=1 Ended Completed {"output":"\"\\\"1\\\"\""}
-        After 4: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
+        After 3: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
+        After 4: asked=1 Ended Completed {"output":"\"\\\"1\\\"\""}
         After 5: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
+        After 6: asked=0 Ended Completed {"output":"\"\\\"1\\\"\""}
     "#]];
     for claims in [false, true] {
         table.assert_eq(&matrix(claims).await);

@@ -24,7 +24,7 @@ const INPUT: u64 = 16 * 1024 * 1024;
 /// Starts a Run and drives it. With a key that was used before, it goes on with that Run.
 pub async fn start(context: &Context, file: &Path, args: StartOptions) -> Result<Exit, Problem> {
     let agent = agents::load(file)?;
-    let limits = agent.limits.raised(&args.limits.limits());
+    let limits = agent.limits.overridden(&args.limits.limits());
     agent.affordable(&limits)?;
     let input = input(file, &args)?;
     let store = context.place.driver().await?;

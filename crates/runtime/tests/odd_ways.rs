@@ -1,4 +1,4 @@
-//! Findings of a review, each as the behaviour that should hold. They fail on the reviewed build.
+//! Ways off the usual one that a worker may go with families, builds and turns, each with the right behaviour.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod world;
@@ -306,15 +306,15 @@ async fn the_end_of_a_child_is_not_lost_when_its_parent_is_parked() {
         })
     }
     let bench = Bench::new();
-    let (parent, child) = (Arc::new(program("parent", parent)), Arc::new(program("child", sleeps)));
+    let (parent, child) = (Arc::new(program("parent", parent)), Arc::new(program("child", waits_to_go)));
     let runtime = bench.worker(1, false, &[parent.clone(), child]).await;
     let driven = begin(&runtime, &parent, "in").await;
     let run = driven.run;
     let waits = end(driven).await;
     assert!(waits.starts_with("Suspended"), "{waits}");
     runtime.tell(run, "1", signal("hello")).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(60)).await;
     let child = bench.children(run).await.pop().unwrap().run;
+    runtime.tell(child, "go", signal("go")).await.unwrap();
     let _ = end(runtime.resume(child).await.unwrap()).await;
     assert_eq!(bench.row(child).await.status, RunStatus::Ended);
     set_panics(true);

@@ -1,4 +1,4 @@
-//! Findings of a review, each as the behaviour that should hold. They fail on the reviewed build.
+//! Ways off the usual one that cost somebody money, a fact or a Run once, each with the right behaviour.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod steps;
@@ -284,6 +284,8 @@ fn an_answer_that_is_passed_on_is_taken() {
     let value = r#"{"call":"retry"}"#;
     let outside = accepts(&open, QuestionEnd::Answered, value, TimeMs(bench.now), 100).is_ok();
     let (end, actor) = (QuestionEnd::Answered, String::from("ann"));
-    let inside = bench.try_apply(Input::Answer { question: open.id, end, actor, value: value.into() }).is_ok();
+    let inside = bench
+        .try_apply(Input::Answer { question: open.id, end, actor, value: value.into(), given_at: TimeMs(bench.now) })
+        .is_ok();
     assert_eq!(outside, inside, "accepted outside, refused and thrown away inside");
 }
