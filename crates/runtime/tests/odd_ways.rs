@@ -136,7 +136,7 @@ fn recurses(input: &str, event: Event) -> Result<Decision, Failure> {
 async fn a_child_of_a_loop_with_a_limit_gets_its_turn_while_its_parent_waits() {
     let bench = Bench::new();
     let kin = Arc::new(program("kin", recurses).max_active(1));
-    let runtime = bench.worker(1, false, &[kin.clone()]).await;
+    let runtime = bench.worker(1, false, std::slice::from_ref(&kin)).await;
     let ended = end(begin(&runtime, &kin, "parent").await).await;
     assert!(ended.starts_with("Ended Completed"), "{ended}");
 }
@@ -270,7 +270,7 @@ async fn a_child_that_was_cancelled_before_it_began_calls_nothing() {
     }
     let bench = Bench::new();
     let parent = Arc::new(program("parent", lets_go));
-    let first = bench.worker(1, false, &[parent.clone()]).await;
+    let first = bench.worker(1, false, std::slice::from_ref(&parent)).await;
     let driven = begin(&first, &parent, "in").await;
     let run = driven.run;
     assert!(end(driven).await.starts_with("Ended Completed"));
@@ -375,7 +375,7 @@ fn spawns_two(input: &str, event: Event) -> Result<Decision, Failure> {
 async fn a_parent_that_has_to_wait_for_its_child_with_a_call_gives_its_turn_back() {
     let bench = Bench::new();
     let kin = Arc::new(program("kin", spawns_two).max_active(1));
-    let runtime = bench.worker(1, true, &[kin.clone()]).await;
+    let runtime = bench.worker(1, true, std::slice::from_ref(&kin)).await;
     let limits = Limits { tokens: Some(100), ..Limits::default() };
     let admission = Admission { tenant: "t".into(), input: "\"parent\"".into(), limits, key: None };
     let Started::New(driven) = runtime.start(&kin, admission).await.unwrap() else { panic!() };
@@ -436,7 +436,7 @@ impl ErasedLoop for Mute {
 async fn a_child_that_has_not_begun_is_cancelled_without_its_program() {
     let bench = Bench::new();
     let parent = Arc::new(program("parent", spawns_child));
-    let first = bench.worker(1, false, &[parent.clone()]).await;
+    let first = bench.worker(1, false, std::slice::from_ref(&parent)).await;
     let driven = begin(&first, &parent, "in").await;
     let run = driven.run;
     let _ = end(driven).await;
