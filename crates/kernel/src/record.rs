@@ -223,6 +223,13 @@ pub enum ActionRecord {
     Fail(Failure),
 }
 
+impl ActionRecord {
+    /// True when another Run is told something.
+    pub(crate) const fn tells(&self) -> bool {
+        matches!(self, Self::Signal { .. } | Self::CancelChild { .. } | Self::RaiseChild { .. })
+    }
+}
+
 /// A worker took over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recovered {

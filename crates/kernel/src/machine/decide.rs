@@ -59,9 +59,12 @@ impl Work<'_, '_, '_> {
         let decided = transition(self.env.definition, self.projection, pending);
         let fresh = |name: &Digest| !self.projection.constants.contains(name);
         let constants: Vec<_> = decided.constants.into_iter().filter(|c| fresh(&c.name.digest)).collect();
-        let (record, payload) = (decided.record, decided.payload);
-        self.push(&Record::Decided(record.clone()), payload.clone())?;
-        self.post(self.projection.head.seq, &record.actions, &payload);
+        let tells = decided.record.actions.iter().any(ActionRecord::tells);
+        let told = tells.then(|| (decided.record.actions.clone(), decided.payload.clone()));
+        self.push(&Record::Decided(decided.record), decided.payload)?;
+        if let Some((actions, payload)) = told {
+            self.post(self.projection.head.seq, &actions, &payload);
+        }
         self.step.constants.extend(constants);
         Ok(())
     }
