@@ -1,6 +1,7 @@
 //! From configuration to a model.
 
 use crate::demo::{Demo, DemoScript, ScriptError};
+use crate::gemini::GeminiConfig;
 use crate::key::{ApiKey, KeyError};
 use crate::openai::{OWN_MEMBERS, OpenAi, ReplayReasoning, StructuredOutput};
 use crate::price::{self, DeclaredPrice};
@@ -26,6 +27,8 @@ const OPENAI_HOST: &str = "api.openai.com";
 pub enum ModelConfig {
     /// A server that speaks chat completions.
     Openai(OpenAiConfig),
+    /// Gemini's `generateContent`.
+    Gemini(GeminiConfig),
     /// The scripted model that needs no network.
     Demo(DemoConfig),
 }
@@ -78,12 +81,13 @@ pub fn from_config_with(
 ) -> Result<Arc<dyn Model>, ConfigError> {
     Ok(match config {
         ModelConfig::Openai(config) => Arc::new(config.build(variable)?),
+        ModelConfig::Gemini(config) => Arc::new(config.build(variable)?),
         ModelConfig::Demo(config) => Arc::new(config.build()?),
     })
 }
 
 /// How a call is bounded.
-const fn terms(price: Option<Price>, timeout_ms: Option<u64>, max_attempts: Option<u32>) -> ModelTerms {
+pub(crate) const fn terms(price: Option<Price>, timeout_ms: Option<u64>, max_attempts: Option<u32>) -> ModelTerms {
     let timeout_ms = match timeout_ms {
         Some(ms) => ms,
         None => 300_000,
@@ -362,12 +366,12 @@ impl OpenAiConfig {
     }
 }
 
-fn wrong(setting: &'static str, problem: impl Into<String>) -> ConfigError {
+pub(crate) fn wrong(setting: &'static str, problem: impl Into<String>) -> ConfigError {
     ConfigError::Setting { setting, problem: problem.into() }
 }
 
 /// What shares rate limits: the server and the account there. The key itself stays out of it.
-fn account(base: &reqwest::Url, key: Option<&ApiKey>) -> String {
+pub(crate) fn account(base: &Url, key: Option<&ApiKey>) -> String {
     let key = key.map_or("", ApiKey::reveal);
     format!("{} {}", base.origin().ascii_serialization(), Digest::of("loopd-account/1", &[key.as_bytes()]).text())
 }
@@ -380,7 +384,7 @@ fn endpoint(mut base: Url) -> Url {
     base
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
     match address {
@@ -404,6 +408,7 @@ mod tests {
                 Err(error) => error.to_string(),
                 Ok(demo) => format!("{:?}", demo.terms()),
             },
+            Ok(ModelConfig::Gemini(config)) => format!("{config:?}"),
             Ok(ModelConfig::Openai(config)) => match config.build(&variable) {
                 Err(error) => error.to_string(),
                 Ok(model) => {
@@ -517,7 +522,9 @@ mod tests {
         );
         check(
             r#"{"provider": "gemini", "model": "m"}"#,
-            expect!["unknown variant `gemini`, expected `openai` or `demo` at line 1 column 21"],
+            expect![[
+                r#"GeminiConfig { model: "m", base_url: None, vendor: None, api_key_env: None, api_key_file: None, headers: {}, generation_config: {}, extra_body: {}, stream: None, structured_output: None, schema_with_tools: None, stand_in_signatures: None, price: None, timeout_ms: None, connect_timeout_ms: None, idle_timeout_ms: None, max_attempts: None }"#
+            ]],
         );
     }
 

@@ -8,7 +8,7 @@ mod text;
 
 pub use body::{Body, exchange, within};
 pub use excerpt::{EXCERPT_BYTES, excerpt};
-pub use retry_after::{MAX_RETRY_AFTER, retry_after};
+pub use retry_after::{MAX_RETRY_AFTER, retry_after, seconds};
 pub use sse::{MAX_EVENT_BYTES, SseError, SseEvent, SseReader};
 pub use text::{GrowingText, JsonText};
 
