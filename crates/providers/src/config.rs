@@ -521,10 +521,8 @@ mod tests {
             ],
         );
         check(
-            r#"{"provider": "gemini", "model": "m"}"#,
-            expect![[
-                r#"GeminiConfig { model: "m", base_url: None, vendor: None, api_key_env: None, api_key_file: None, headers: {}, generation_config: {}, extra_body: {}, stream: None, structured_output: None, schema_with_tools: None, stand_in_signatures: None, price: None, timeout_ms: None, connect_timeout_ms: None, idle_timeout_ms: None, max_attempts: None }"#
-            ]],
+            r#"{"provider": "mistral", "model": "m"}"#,
+            expect!["unknown variant `mistral`, expected one of `openai`, `gemini`, `demo` at line 1 column 22"],
         );
     }
 

@@ -37,6 +37,15 @@ pub enum Provider {
         /// The environment variable that holds the key; without it, no key is sent.
         api_key_env: Option<String>,
     },
+    /// Any server that speaks Gemini's `generateContent`.
+    Gemini {
+        /// The model's name there.
+        name: String,
+        /// Where the server is; without it Google's own.
+        base_url: Option<String>,
+        /// The environment variable that holds the key; without it, `GEMINI_API_KEY` for Google's own server.
+        api_key_env: Option<String>,
+    },
     /// Scripted replies, for demonstrations without a model.
     Demo {
         /// The script's file, relative to the manifest.
@@ -53,6 +62,7 @@ impl Model {
     pub fn key(&self) -> String {
         match &self.provider {
             Provider::OpenAi { name, .. } => format!("openai/{name}"),
+            Provider::Gemini { name, .. } => format!("gemini/{name}"),
             Provider::Demo { .. } => "demo".into(),
         }
     }
@@ -108,16 +118,17 @@ impl Price {
 )]
 #[schemars(extend("oneOf" = [
     { "properties": { "provider": { "const": "openai" }, "script": false }, "required": ["name"] },
+    { "properties": { "provider": { "const": "gemini" }, "script": false }, "required": ["name"] },
     { "properties": { "provider": { "const": "demo" }, "name": false, "baseUrl": false, "apiKeyEnv": false },
       "required": ["script"] },
 ]))]
 struct Written {
-    /// Who runs it: `openai` is any server with OpenAI's chat completions, `demo` answers from a script.
+    /// Who runs it: `openai` speaks OpenAI's chat completions, `gemini` Gemini's own API, `demo` answers from a script.
     provider: ProviderName,
     /// The model's name at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Where the server is, up to and with `/v1`; without it, OpenAI's own.
+    /// Where the server is, up to and with `/v1` (`gemini`: `/v1beta`); without it, the provider's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
     /// The environment variable that holds the key, never the key itself.
@@ -152,6 +163,7 @@ struct Written {
 #[serde(rename_all = "lowercase")]
 enum ProviderName {
     OpenAi,
+    Gemini,
     Demo,
 }
 
@@ -163,17 +175,30 @@ const fn max_output_tokens() -> u64 {
     DEFAULT_MAX_OUTPUT_TOKENS
 }
 
+impl Written {
+    /// Name, address and key variable of a model behind a server.
+    fn server(&mut self, provider: &str) -> Result<(String, Option<String>, Option<String>), String> {
+        if self.script.is_some() {
+            return Err("`script` belongs to provider `demo`".into());
+        }
+        let missing = || format!("provider `{provider}` needs `name`, the model's name at the server");
+        let name = self.name.take().ok_or_else(missing)?;
+        Ok((name, self.base_url.take(), self.api_key_env.take()))
+    }
+}
+
 impl TryFrom<Written> for Model {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(mut written: Written) -> Result<Self, String> {
         let provider = match written.provider {
             ProviderName::OpenAi => {
-                if written.script.is_some() {
-                    return Err("`script` belongs to provider `demo`".into());
-                }
-                let name = written.name.ok_or("provider `openai` needs `name`, the model's name at the server")?;
-                Provider::OpenAi { name, base_url: written.base_url, api_key_env: written.api_key_env }
+                let (name, base_url, api_key_env) = written.server("openai")?;
+                Provider::OpenAi { name, base_url, api_key_env }
+            }
+            ProviderName::Gemini => {
+                let (name, base_url, api_key_env) = written.server("gemini")?;
+                Provider::Gemini { name, base_url, api_key_env }
             }
             ProviderName::Demo => {
                 let other = [
@@ -205,6 +230,9 @@ impl From<Model> for Written {
         let (provider, name, base_url, api_key_env, script) = match model.provider {
             Provider::OpenAi { name, base_url, api_key_env } => {
                 (ProviderName::OpenAi, Some(name), base_url, api_key_env, None)
+            }
+            Provider::Gemini { name, base_url, api_key_env } => {
+                (ProviderName::Gemini, Some(name), base_url, api_key_env, None)
             }
             Provider::Demo { script } => (ProviderName::Demo, None, None, None, Some(script)),
         };

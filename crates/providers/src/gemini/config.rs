@@ -49,11 +49,11 @@ pub struct GeminiConfig {
     /// Whether the schema of an answer is sent: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<bool>,
-    /// Whether it is sent while tools are offered: true, except for Gemini 1 and 2, which refuse both together.
+    /// Whether it is sent while tools are offered: true from Gemini 3 on; earlier models refuse both together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_with_tools: Option<bool>,
     /// Whether tool uses in the history that the model did not sign get the signature by which Google lets them pass:
-    /// true, except for Gemini 1 and 2, which demand none.
+    /// true from Gemini 3 on; earlier models demand none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in_signatures: Option<bool>,
     /// The price; the embedded table's when not given, and unknown where that has none.
@@ -129,7 +129,7 @@ impl GeminiConfig {
             None => base.authority().to_owned(),
         };
         let stream = self.stream.unwrap_or(true);
-        let is_early = ["gemini-1", "gemini-2"].iter().any(|early| model.starts_with(early));
+        let is_early = !model.starts_with("gemini-") || model.starts_with("gemini-1") || model.starts_with("gemini-2");
         Ok(Gemini {
             client: self.client(is_local)?,
             endpoint: endpoint(base.clone(), model, stream),
@@ -301,7 +301,7 @@ mod tests {
             r#"{"model": "tunedModels/a b", "stream": false}"#,
             expect![[r#"
             https://generativelanguage.googleapis.com/v1beta/tunedModels/a%20b:generateContent
-            as gemini/tunedModels/a b, key true, price None, stand-ins true, schema with tools true"#]],
+            as gemini/tunedModels/a b, key true, price None, stand-ins false, schema with tools false"#]],
         );
     }
 
