@@ -148,8 +148,10 @@ impl<'a> Assembler<'a> {
     fn answer(&self) -> Result<ModelAnswer, ModelError> {
         let stop = self.stop_reason()?;
         let cut = stop == StopReason::Length;
-        let mut parts: Vec<Part> =
-            self.blocks.iter().enumerate().map(|(at, (_, block))| block.part(at, &self.belongs, cut)).collect();
+        // Beside an answer under a schema, words are no part of the answer.
+        let is_answer = self.blocks.iter().any(|(_, block)| block.is_answer());
+        let blocks = self.blocks.iter().enumerate().filter(|(_, (_, block))| !(is_answer && block.is_text()));
+        let mut parts: Vec<Part> = blocks.map(|(at, (_, block))| block.part(at, &self.belongs, cut)).collect();
         // A filter that refuses leaves no words of the model, only its own.
         let wordless = !self.blocks.iter().any(|(_, block)| block.is_visible_text());
         if let Some(text) = self.explanation.clone().filter(|_| stop == StopReason::Refusal && wordless) {

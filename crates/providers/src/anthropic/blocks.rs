@@ -121,6 +121,10 @@ impl Block {
         matches!(self, Self::Use(Use { answer: Some(_), .. }))
     }
 
+    pub(super) const fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+
     pub(super) fn is_visible_text(&self) -> bool {
         match self {
             Self::Text(text) => !text.is_blank(),

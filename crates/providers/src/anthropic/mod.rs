@@ -48,7 +48,7 @@ pub enum AnswerFormat {
     Format,
     /// As the schema of a tool that must be used: for older models and other servers. It works only where no other
     /// tools are offered and the model does not think; with tools, nothing is sent, and models that always think
-    /// reject it.
+    /// reject it. What a model says beside its answer is left out.
     Tool,
 }
 

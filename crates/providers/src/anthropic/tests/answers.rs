@@ -563,4 +563,7 @@ fn an_answer_under_a_schema_is_text_again() {
         Length by "m-1", usage 9+400+30 12
     "#]],
     );
+    let talk = format!("{TEXT}{}", answer.replace(r#""index":0"#, r#""index":1"#));
+    let (result, _) = read(Some(AnswerShape::Plain), &mut [stream(&message(&talk, "tool_use")).as_bytes()].into_iter());
+    assert_eq!(result.expect("an answer").reply.joined_text(), r#"{"x": 1.0, "y":1e400}"#);
 }
