@@ -43,7 +43,7 @@ fn unknown_fields_and_values_are_guessed() {
             agent.yaml:5:22: unknown value `opnai`; did you mean `openai`?
                5 |   model: { provider: opnai, name: m }
                                         ^
-            expected one of: `openai`, `gemini`, `demo`
+            expected one of: `openai`, `anthropic`, `gemini`, `demo`
         "#]],
     );
     check(

@@ -2,12 +2,10 @@
 
 use super::request::{OWN_MEMBERS, OWN_SETTINGS};
 use super::{Gemini, KEY_HEADER};
-use crate::config::{ConfigError, Headers, account, is_loopback, terms, wrong};
-use crate::key::ApiKey;
-use crate::price::{self, DeclaredPrice};
-use loopd_kernel::units::Price;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Url, redirect, retry};
+use crate::config::{ConfigError, Headers};
+use crate::connect::{self, terms, wrong};
+use crate::price::DeclaredPrice;
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -117,27 +115,25 @@ impl GeminiConfig {
         refuse_own("extra_body", &self.extra_body, &OWN_MEMBERS)?;
         refuse_own("generation_config", &self.generation_config, &OWN_SETTINGS)?;
         let base = self.base()?;
-        let is_google = base.host_str() == Some(GOOGLE_HOST);
-        let is_local = is_loopback(&base);
-        let key = self.key(is_google, variable)?;
-        if key.is_some() && base.scheme() == "http" && !is_local {
-            tracing::warn!(host = base.host_str(), "the API key goes over an unencrypted connection");
+        let headers = connect::headers(&self.headers)?;
+        if headers.contains_key(KEY_HEADER) {
+            return Err(wrong("headers", format!("{KEY_HEADER} is for the key; use api_key_env or api_key_file")));
         }
-        let vendor = match &self.vendor {
-            Some(vendor) => vendor.clone(),
-            None if is_google => "gemini".into(),
-            None => base.authority().to_owned(),
-        };
+        let is_google = base.host_str() == Some(GOOGLE_HOST);
+        let usual = is_google.then_some("GEMINI_API_KEY");
+        let key = connect::key(self.api_key_env.as_deref(), self.api_key_file.as_deref(), usual, variable)?;
+        connect::warn_of_open_keys(&base, key.as_ref());
+        let vendor = connect::vendor(self.vendor.as_deref(), is_google.then_some("gemini"), &base);
         let stream = self.stream.unwrap_or(true);
         let is_early = !model.starts_with("gemini-") || model.starts_with("gemini-1") || model.starts_with("gemini-2");
         Ok(Gemini {
-            client: self.client(is_local)?,
+            client: connect::client(&base, self.connect_timeout_ms)?,
             endpoint: endpoint(base.clone(), model, stream),
             origin: format!("{vendor}/{model}"),
-            account: account(&base, key.as_ref()),
+            account: connect::account(&base, key.as_ref()),
             key,
-            headers: self.header_map()?,
-            terms: terms(self.price_at(&base, model, is_local), self.timeout_ms, self.max_attempts),
+            headers,
+            terms: terms(connect::price(self.price, &base, model), self.timeout_ms, self.max_attempts),
             idle_timeout: Duration::from_millis(self.idle_timeout_ms.unwrap_or(60_000)),
             stream,
             structured_output: self.structured_output.unwrap_or(true),
@@ -149,71 +145,12 @@ impl GeminiConfig {
     }
 
     fn base(&self) -> Result<Url, ConfigError> {
-        let text = self.base_url.as_deref().unwrap_or(GOOGLE);
-        let url: Url = text.parse().map_err(|error| wrong("base_url", format!("{error}")))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(wrong("base_url", "must begin with http:// or https://"));
-        }
-        let holds_key = url.query_pairs().any(|(name, _)| name == "key");
-        if !url.username().is_empty() || url.password().is_some() || holds_key {
-            return Err(wrong("base_url", "must hold no password and no key; use api_key_env or api_key_file"));
+        let url = connect::base(self.base_url.as_deref(), GOOGLE)?;
+        // Google's documents show the key there; an address ends up in logs.
+        if url.query_pairs().any(|(name, _)| name == "key") {
+            return Err(wrong("base_url", "must hold no key; use api_key_env or api_key_file"));
         }
         Ok(url)
-    }
-
-    fn key(&self, is_google: bool, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<ApiKey>, ConfigError> {
-        Ok(match (&self.api_key_env, &self.api_key_file) {
-            (Some(_), Some(_)) => {
-                return Err(wrong("api_key_file", "there is api_key_env besides; give one of them"));
-            }
-            (Some(name), None) => Some(ApiKey::from_variable(name, variable)?),
-            (None, Some(path)) => Some(ApiKey::from_file(path)?),
-            (None, None) if is_google => Some(ApiKey::from_variable("GEMINI_API_KEY", variable)?),
-            (None, None) => None,
-        })
-    }
-
-    fn header_map(&self) -> Result<HeaderMap, ConfigError> {
-        let mut map = HeaderMap::new();
-        for (name, text) in &self.headers.0 {
-            // The value may be a secret: it is neither in the message nor in debugging output.
-            let name: HeaderName =
-                name.parse().map_err(|_| wrong("headers", format!("{name:?} is no name of a header")))?;
-            if name == KEY_HEADER {
-                return Err(wrong("headers", format!("{name} is for the key; use api_key_env or api_key_file")));
-            }
-            let mut value = HeaderValue::from_str(text)
-                .map_err(|_| wrong("headers", format!("the value of {name} holds what no header may hold")))?;
-            value.set_sensitive(true);
-            map.insert(name, value);
-        }
-        Ok(map)
-    }
-
-    fn price_at(&self, base: &Url, model: &str, is_local: bool) -> Option<Price> {
-        if let Some(declared) = self.price {
-            return Some(declared.into());
-        }
-        if is_local {
-            return None;
-        }
-        let listed = price::listed(base.as_str(), model)?;
-        if listed.long_prompts_cost_more {
-            tracing::warn!(model, "priced as for long prompts; declare a price to be exact");
-        }
-        Some(listed.price)
-    }
-
-    fn client(&self, is_local: bool) -> Result<reqwest::Client, ConfigError> {
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("loopd/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(Duration::from_millis(self.connect_timeout_ms.unwrap_or(10_000)))
-            // One call is one request: retries are the runtime's, which records them, and a key follows no redirect.
-            .retry(retry::never())
-            .redirect(redirect::Policy::none());
-        // A proxy of the system has no business with a server on this machine.
-        let builder = if is_local { builder.no_proxy() } else { builder };
-        builder.build().map_err(ConfigError::Client)
     }
 }
 
@@ -229,17 +166,16 @@ fn refuse_own(
 }
 
 /// The endpoint below `base`, whose query stays. A name with a folder, for example of a tuned model, stands for itself.
-fn endpoint(mut base: Url, model: &str, stream: bool) -> Url {
+fn endpoint(base: Url, model: &str, stream: bool) -> Url {
     let method = if stream { "streamGenerateContent" } else { "generateContent" };
     let folder = (!model.contains('/')).then_some("models");
     let path = format!("{model}:{method}");
-    if let Ok(mut segments) = base.path_segments_mut() {
-        segments.pop_if_empty().extend(folder.into_iter().chain(path.split('/')));
-    }
+    let path: Vec<&str> = folder.into_iter().chain(path.split('/')).collect();
+    let mut endpoint = connect::endpoint(base, &path);
     if stream {
-        base.query_pairs_mut().append_pair("alt", "sse");
+        endpoint.query_pairs_mut().append_pair("alt", "sse");
     }
-    base
+    endpoint
 }
 
 #[cfg(test)]

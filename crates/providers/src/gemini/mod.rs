@@ -123,7 +123,7 @@ impl Gemini {
         if let Some(location) = text(LOCATION.as_str()) {
             notes.push_str(&format!(" (it redirects to {location}: correct base_url)"));
         }
-        if let Some(id) = text(header::REQUEST_ID) {
+        if let Some(id) = header::REQUEST_IDS.iter().find_map(|name| text(name)) {
             notes.push_str(&format!(" (request {id})"));
         }
         let body = Body::new(response, self.idle_timeout).start(ERROR_BYTES).await;
