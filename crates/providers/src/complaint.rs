@@ -97,7 +97,7 @@ pub(crate) async fn refused(response: reqwest::Response, idle: Duration, secrets
 
 /// Only for a `Retry-After` date in a response that has no date itself.
 #[expect(clippy::disallowed_methods, reason = "a date of the outside world is compared, nothing of a Run")]
-fn clock() -> SystemTime {
+pub(crate) fn clock() -> SystemTime {
     SystemTime::now()
 }
 

@@ -113,13 +113,13 @@ pub(crate) async fn answer<A: Assemble>(
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || kind.ends_with("+json")
 }
 
-fn show(context: &CallContext, text: String) {
+pub(crate) fn show(context: &CallContext, text: String) {
     if text.is_empty() {
         return;
     }

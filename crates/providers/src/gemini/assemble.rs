@@ -7,6 +7,7 @@ use super::chunk::{Candidate, Chunk, FunctionPiece, PartPiece};
 use super::complaint::{Complaint, Known};
 use super::names::Names;
 use super::usage::Counts;
+use crate::intake::{End, is_cut};
 use crate::wire::{GrowingText, JsonText, SseEvent, excerpt};
 use loopd_kernel::model::{ModelReply, Part, StopReason};
 use loopd_kernel::{CallId, Usage};
@@ -29,15 +30,6 @@ pub(super) struct Belongs<'a> {
     pub(super) names: &'a Names,
     /// What must not show in error messages.
     pub(super) secrets: &'a [&'a str],
-}
-
-/// How the response ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// The server closed it properly.
-    Proper,
-    /// It broke off, for this reason.
-    Broken(String),
 }
 
 /// One answer in the making.
@@ -369,12 +361,4 @@ fn finish(word: Option<JsonText>, message: Option<JsonText>) -> Option<Finish> {
     // An unspecified reason is none.
     let word = Some(text(word)).filter(|word| !word.is_empty() && !word.ends_with("_REASON_UNSPECIFIED"));
     word.map(|word| Finish { word, message: text(message) })
-}
-
-/// Whether `text` is no JSON because it ends too early. A number that is cut counts as a wrong number for serde_json,
-/// so the place of the error decides.
-fn is_cut(text: &str, error: &serde_json::Error) -> bool {
-    let lines = text.split('\n').count();
-    let last = text.rsplit('\n').next().map_or(0, str::len);
-    error.is_eof() || (error.line() == lines && error.column() >= last)
 }

@@ -1,6 +1,7 @@
 //! From bytes to an answer, without any connection: what is tested at every cut.
 
-use super::assemble::{Assembler, Belongs, End};
+use super::assemble::{Assembler, Belongs};
+use crate::intake::End;
 use crate::wire::SseReader;
 use loopd_runtime::{ModelAnswer, ModelError};
 

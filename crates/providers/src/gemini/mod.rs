@@ -19,18 +19,20 @@ mod tests;
 
 pub use config::GeminiConfig;
 
+use crate::complaint::clock;
+use crate::intake::{End, is_json, show};
 use crate::key::ApiKey;
 use crate::wire::{Body, excerpt, exchange, header, retry_after, within};
-use assemble::{Assembler, Belongs, End};
+use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
 use complaint::{Complaint, Known};
 use intake::{Intake, whole};
 use loopd_kernel::machine::ModelTerms;
-use loopd_runtime::{CallContext, Delta, Model, ModelAnswer, ModelError, ModelRequest};
+use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
 use names::Names;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How much of the body of an error is read.
 const ERROR_BYTES: usize = 64 * 1024;
@@ -139,12 +141,6 @@ impl Gemini {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind == "application/json" || kind.ends_with("+json")
-}
-
 /// An answer that comes as events. It is read to its end: counts may come behind the finish reason.
 async fn streamed(mut intake: Intake<'_>, mut body: Body, context: &CallContext) -> Result<ModelAnswer, ModelError> {
     loop {
@@ -154,20 +150,4 @@ async fn streamed(mut intake: Intake<'_>, mut body: Body, context: &CallContext)
             Err(why) => return intake.end(End::Broken(why)),
         }
     }
-}
-
-fn show(context: &CallContext, text: String) {
-    if text.is_empty() {
-        return;
-    }
-    if let Some(deltas) = &context.deltas {
-        // Whoever watched may have gone; the answer does not depend on it.
-        let _ = deltas.send(Delta { run: context.run, call: context.call, attempt: context.attempt, text });
-    }
-}
-
-/// Only for a `Retry-After` date in a response that has no date itself.
-#[expect(clippy::disallowed_methods, reason = "a date of the outside world is compared, nothing of a Run")]
-fn clock() -> SystemTime {
-    SystemTime::now()
 }

@@ -1,8 +1,9 @@
 //! What servers send, and what becomes of it. Names of tests are those of the public reports behind them.
 
-use super::super::assemble::{Assembler, Belongs, End, is_made_up};
+use super::super::assemble::{Assembler, Belongs, is_made_up};
 use super::super::intake::{Intake, whole};
 use super::super::names::{Names, on_wire};
+use crate::intake::End;
 use expect_test::{Expect, expect};
 use loopd_kernel::CallId;
 use loopd_kernel::model::{Part, ToolOffer};
