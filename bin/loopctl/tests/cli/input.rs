@@ -127,12 +127,16 @@ fn what_is_wrong_is_said_before_anything_starts() {
         exit 2
     "#]],
     );
-    check(&world, &["run", "claude.yaml", "x"], expect![[r#"
+    check(
+        &world,
+        &["run", "claude.yaml", "x"],
+        expect![[r#"
         err: error[E-MODEL-KEY]: the API key is missing: the variable MY_KEY is not set
         err: why: anthropic/claude-haiku-4-5 needs it; nothing was started
         err: fix: export MY_KEY=… and try again
         exit 2
-    "#]]);
+    "#]],
+    );
     check(
         &world,
         &["run", "price.yaml", "x", "--max-usd", "0.10"],
