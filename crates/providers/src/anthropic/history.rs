@@ -10,6 +10,7 @@ use super::names::wire_name;
 use loopd_kernel::model::{Message, Part};
 use loopd_runtime::ModelRequest;
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -70,38 +71,38 @@ enum Block<'a> {
 
 /// The messages, and the names of all tools that were used in them.
 #[derive(Debug, Default)]
-pub(super) struct History<'a> {
+pub(super) struct Turns<'a> {
     pub(super) messages: Vec<WireMessage<'a>>,
     pub(super) used: BTreeSet<Cow<'a, str>>,
     ids: BTreeSet<String>,
 }
 
 /// All messages of `request`.
-pub(super) fn history<'a>(model: &Anthropic, request: &'a ModelRequest) -> History<'a> {
-    let mut history = History::default();
+pub(super) fn turns<'a>(model: &Anthropic, request: &'a ModelRequest) -> Turns<'a> {
+    let mut turns = Turns::default();
     let all = &request.messages;
     let mut answered = vec![false; all.len()];
     for at in 0..all.len() {
         match all[at].as_ref() {
             _ if answered[at] => {}
-            Message::User { text } => history.text(Role::User, text.into()),
+            Message::User { text } => turns.text(Role::User, text.into()),
             Message::Assistant { parts } => {
-                let uses = history.assistant(model, at, parts);
+                let uses = turns.assistant(model, at, parts);
                 for (id, tool_use_id) in uses {
-                    history.add(Role::User, result(all, &mut answered, at, id, tool_use_id));
+                    turns.add(Role::User, result(all, &mut answered, at, id, tool_use_id));
                 }
             }
             // The tool use to which it belongs is gone, for example behind a summary.
             Message::Tool { text, .. } => {
-                history.text(Role::User, format!("Result of an earlier tool call: {text}").into());
+                turns.text(Role::User, format!("Result of an earlier tool call: {text}").into());
             }
         }
     }
-    history.finish(model.prompt_cache);
-    history
+    turns.finish(model.prompt_cache);
+    turns
 }
 
-impl<'a> History<'a> {
+impl<'a> Turns<'a> {
     fn add(&mut self, role: Role, block: Block<'a>) {
         match self.messages.last_mut() {
             Some(last) if last.role == role => last.content.push(block),
@@ -216,7 +217,9 @@ fn result<'a>(all: &'a [Arc<Message>], answered: &mut [bool], at: usize, id: &st
 /// The arguments, where they are what the protocol demands.
 fn object(args: &str) -> &RawValue {
     let given = serde_json::from_str::<&RawValue>(args).ok().filter(|value| value.get().starts_with('{'));
-    given.unwrap_or_else(|| empty())
+    // Half of a character is JSON, and is refused.
+    let has_halves = args.to_ascii_lowercase().contains("\\ud") && serde_json::from_str::<Value>(args).is_err();
+    given.filter(|_| !has_halves).unwrap_or_else(|| empty())
 }
 
 fn empty() -> &'static RawValue {

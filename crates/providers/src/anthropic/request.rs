@@ -1,7 +1,7 @@
 //! The request on the wire.
 
 use super::blocks::ANSWER;
-use super::history::{CacheMark, History, WireMessage, history};
+use super::history::{CacheMark, Turns, WireMessage, turns};
 use super::names::wire_name;
 use super::schema::{self, AnswerShape};
 use super::{AnswerFormat, Anthropic};
@@ -88,8 +88,8 @@ pub(super) fn encode(model: &Anthropic, request: &ModelRequest) -> Result<String
     let constants = &request.constants;
     let mark = model.prompt_cache.then_some(CacheMark::EPHEMERAL);
     let system = constants.system.as_deref().filter(|text| !text.trim().is_empty());
-    let history = history(model, request);
-    let (mut tools, tool_choice) = tools(model, constants, &history)?;
+    let turns = turns(model, request);
+    let (mut tools, tool_choice) = tools(model, constants, &turns)?;
     if let Some(last) = tools.last_mut() {
         last.cache_control = mark;
     }
@@ -98,7 +98,7 @@ pub(super) fn encode(model: &Anthropic, request: &ModelRequest) -> Result<String
         model: &model.model,
         max_tokens: request.max_output_tokens,
         system: system.map(|text| SystemBlock { r#type: "text", text, cache_control: mark }).into_iter().collect(),
-        messages: history.messages,
+        messages: turns.messages,
         tools,
         tool_choice,
         temperature: temperature.map(|milli| f64::from(milli) / 1000.0),
@@ -112,7 +112,7 @@ pub(super) fn encode(model: &Anthropic, request: &ModelRequest) -> Result<String
 fn tools<'a>(
     model: &Anthropic,
     constants: &'a ModelConstants,
-    history: &History<'a>,
+    turns: &Turns<'a>,
 ) -> Result<(Vec<WireTool<'a>>, Option<Value>), ModelError> {
     if !constants.tools.is_empty() {
         let tools = constants.tools.iter().map(tool).collect::<Result<_, _>>()?;
@@ -125,7 +125,7 @@ fn tools<'a>(
         return Ok((vec![tool], Some(json!({"type": "tool", "name": ANSWER}))));
     }
     // Tools that were used must be declared, even where they cannot be used any more.
-    let gone = history.used.iter().map(|name| {
+    let gone = turns.used.iter().map(|name| {
         let (input_schema, _) = schema::of_tool("").map_err(|error| ModelError::Rejected(error.to_string()))?;
         Ok(WireTool { name: name.clone(), description: "".into(), input_schema, cache_control: None })
     });

@@ -3,7 +3,7 @@
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the protocol refuses at the top of a tool's schema, for the whole request.
 const NOT_AT_TOP: [&str; 3] = ["oneOf", "anyOf", "allOf"];
@@ -107,7 +107,7 @@ pub(super) fn of_answer(text: &str) -> Result<(Cow<'_, RawValue>, AnswerShape), 
 /// It is no JSON.
 pub(super) fn held(text: &str) -> Result<Option<Value>, serde_json::Error> {
     let schema: Value = serde_json::from_str(text)?;
-    if contains_itself(&schema, &schema, &mut Vec::new()) {
+    if contains_itself(&schema, &schema, &mut Vec::new(), &mut BTreeSet::new()) {
         return Ok(None);
     }
     Ok(close(&schema))
@@ -151,24 +151,32 @@ fn names_object(kind: &Value) -> bool {
     kind == "object" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "object"))
 }
 
-/// Whether a reference leads back to where it stands, or nowhere.
-fn contains_itself<'a>(schema: &'a Value, root: &'a Value, path: &mut Vec<&'a str>) -> bool {
+/// Whether a reference leads back to where it stands, or nowhere. `path` holds the references on the way, `sound` those
+/// that are known to end.
+fn contains_itself<'a>(
+    schema: &'a Value,
+    root: &'a Value,
+    path: &mut Vec<&'a str>,
+    sound: &mut BTreeSet<&'a str>,
+) -> bool {
     match schema {
-        Value::Array(all) => all.iter().any(|inner| contains_itself(inner, root, path)),
+        Value::Array(all) => all.iter().any(|inner| contains_itself(inner, root, path, sound)),
         Value::Object(members) => members.iter().any(|(name, inner)| match (name.as_str(), inner) {
             // They count where they are referred to.
             ("$defs" | "definitions", _) => false,
+            ("$ref", Value::String(reference)) if sound.contains(reference.as_str()) => false,
             ("$ref", Value::String(reference)) => {
                 let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
                 let Some(target) = target.filter(|_| !path.contains(&reference.as_str())) else {
                     return true;
                 };
                 path.push(reference);
-                let found = contains_itself(target, root, path);
+                let found = contains_itself(target, root, path, sound);
                 path.pop();
+                sound.insert(reference);
                 found
             }
-            _ => contains_itself(inner, root, path),
+            _ => contains_itself(inner, root, path, sound),
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }

@@ -390,11 +390,16 @@ fn oai_15_the_history_stays_valid() {
             result("a", "bad arguments"),
             result("b", "bad arguments"),
             result("c", "bad arguments"),
+            assistant(&[uses("d", "f", r#"{"x":"\uD83C"}"#), uses("e", "f", r#"{"x":"\ud83c\udf89"}"#)]),
+            result("d", "half a character"),
+            result("e", "ok"),
         ],
         expect![[r#"
             - {"role":"user","content":[{"type":"text","text":"Continue."}]}
             - {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}},{"type":"tool_use","id":"b","name":"f","input":{}},{"type":"tool_use","id":"c","name":"f","input":{}}]}
             - {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"bad arguments"},{"type":"tool_result","tool_use_id":"b","content":"bad arguments"},{"type":"tool_result","tool_use_id":"c","content":"bad arguments"}]}
+            - {"role":"assistant","content":[{"type":"tool_use","id":"d","name":"f","input":{}},{"type":"tool_use","id":"e","name":"f","input":{"x":"\ud83c\udf89"}}]}
+            - {"role":"user","content":[{"type":"tool_result","tool_use_id":"d","content":"half a character"},{"type":"tool_result","tool_use_id":"e","content":"ok"}]}
         "#]],
     );
 }
