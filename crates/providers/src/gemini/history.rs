@@ -13,6 +13,7 @@ use super::names::on_wire;
 use loopd_kernel::model::{Message, Part};
 use loopd_runtime::ModelRequest;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -237,13 +238,15 @@ fn said<'a>(model: &Gemini, parts: &'a [Part]) -> Vec<WirePart<'a>> {
 /// Recorded reasoning that may go back: what is not signed says nothing to the model that it would not find again.
 fn recorded(opaque: &str) -> Option<Recorded<'_>> {
     let recorded: Recorded<'_> = serde_json::from_str(opaque).ok()?;
-    let is_text = |raw: &RawValue| raw.get().starts_with('"');
+    // Text that holds half of a character is refused.
+    let is_text = |raw: &RawValue| serde_json::from_str::<String>(raw.get()).is_ok();
     let fits = recorded.thought_signature.is_some_and(is_text) && recorded.text.is_none_or(is_text);
     fits.then_some(recorded)
 }
 
-/// The arguments as they are, where they are an object.
+/// The arguments as they are, where they are an object that the server can read: half of a character and a number
+/// beyond all floats are JSON, and are refused.
 fn object(args: &str) -> Args<'_> {
-    let own: Option<&RawValue> = serde_json::from_str(args).ok();
+    let own: Option<&RawValue> = serde_json::from_str::<Value>(args).ok().and_then(|_| serde_json::from_str(args).ok());
     own.filter(|value| value.get().starts_with('{')).map_or(Args::None {}, Args::Recorded)
 }
