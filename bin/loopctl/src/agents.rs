@@ -9,7 +9,9 @@ use loopd_kernel::{Digest, Limits};
 
 use loopd_providers::key::KeyError;
 use loopd_providers::price::{DeclaredPrice, DollarsPerMillion};
-use loopd_providers::{ConfigError, DemoConfig, DemoScript, ModelConfig, OpenAiConfig, from_config};
+use loopd_providers::{
+    AnthropicConfig, ConfigError, DemoConfig, DemoScript, GeminiConfig, ModelConfig, OpenAiConfig, from_config,
+};
 use loopd_runtime::{CannotRun, Model, Program, Programs, Tool};
 use loopd_store::{RunRow, Store};
 use loopd_tools::{FileTool, file_tools};
@@ -75,7 +77,7 @@ pub fn load(file: &Path) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
     let folder = folder(&origin);
     let script = match &manifest.spec.model.provider {
-        Provider::OpenAi { .. } => None,
+        Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
         Provider::Demo { script } => Some(self::script(&folder.join(script), script)?),
     };
     let tools = tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
@@ -149,6 +151,24 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
             timeout_ms,
             max_attempts,
             ..OpenAiConfig::new(name)
+        }),
+        Provider::Anthropic { name, base_url, api_key_env } => ModelConfig::Anthropic(AnthropicConfig {
+            base_url: base_url.clone(),
+            api_key_env: api_key_env.clone(),
+            stream: Some(spec.stream),
+            price,
+            timeout_ms,
+            max_attempts,
+            ..AnthropicConfig::new(name)
+        }),
+        Provider::Gemini { name, base_url, api_key_env } => ModelConfig::Gemini(GeminiConfig {
+            base_url: base_url.clone(),
+            api_key_env: api_key_env.clone(),
+            stream: Some(spec.stream),
+            price,
+            timeout_ms,
+            max_attempts,
+            ..GeminiConfig::new(name)
         }),
         Provider::Demo { .. } => {
             let script = demo_script.map(DemoScript::from_json).transpose();

@@ -85,7 +85,9 @@ pub fn secrets() -> Secrets {
 pub fn secrets_of(definition: &[u8]) -> Secrets {
     let agent = Agent::from_definition(definition).ok();
     let variable = agent.and_then(|agent| match &agent.manifest().spec.model.provider {
-        Provider::OpenAi { api_key_env, .. } => api_key_env.clone(),
+        Provider::OpenAi { api_key_env, .. }
+        | Provider::Anthropic { api_key_env, .. }
+        | Provider::Gemini { api_key_env, .. } => api_key_env.clone(),
         Provider::Demo { .. } => None,
     });
     let key = variable.and_then(|name| std::env::var(&name).ok().map(|value| (name, value)));

@@ -134,7 +134,7 @@ impl Agent {
         let agent = definition.agent.metadata.name.clone();
         match definition.agent.spec.model.provider {
             Provider::Demo { .. } => {}
-            Provider::OpenAi { .. } => {
+            Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => {
                 return Err(AgentError::DemoScript { agent, message: "the model's provider is not `demo`".into() });
             }
         }

@@ -17,6 +17,9 @@ const MAX_REPAIRS: u32 = 1;
 /// Characters of a model's text that a failure carries; all of it is in the Journal.
 const SHOWN: usize = 2000;
 
+/// Anthropic's word for a turn that is not over.
+const PAUSED: &str = "pause_turn";
+
 const EMPTY: &str = "Your last reply was empty. Use a tool, or answer.";
 
 const ANNOUNCED: &str = "You announced the use of a tool, and none came. Use the tool, or answer.";
@@ -55,6 +58,11 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
                 bounded(&text, SHOWN)
             );
             fail("agent.output_truncated", message)
+        }
+        // The server interrupted its own tools and goes on from what it said, which stands in the Transcript.
+        StopReason::Other(word) if word == PAUSED => {
+            state.phase = Phase::Idle;
+            Decision::none()
         }
         // A word that nobody here knows is no proof that the answer is complete.
         StopReason::Other(word) => {

@@ -1,5 +1,6 @@
-//! Talks to a real server: `cargo run -p loopd-providers --example live -- URL MODEL [KEY_VARIABLE]`.
+//! Talks to a real server: `cargo run -p loopd-providers --example live -- [PROVIDER] URL MODEL [KEY_VARIABLE]`.
 //!
+//! It speaks chat completions; with `anthropic` the Messages API, with `gemini` Gemini's `generateContent`.
 //! It holds a chat, a streamed chat, and a conversation with a tool, and shows what the adapter made of the answers.
 //! `scripts/real-model.sh` starts a server that needs no account.
 #![allow(clippy::print_stdout, reason = "a program talks to its terminal")]
@@ -7,7 +8,8 @@
 use anyhow::{Context, Result, ensure};
 use loopd_kernel::model::{Message, ModelConstants, Part, ToolOffer};
 use loopd_kernel::{CallId, Digest, EffectKey, RunId};
-use loopd_providers::{ModelConfig, OpenAiConfig, from_config};
+use loopd_providers::anthropic::AnswerFormat;
+use loopd_providers::{AnthropicConfig, GeminiConfig, ModelConfig, OpenAiConfig, from_config};
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelRequest};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,20 +17,29 @@ use tokio::sync::mpsc;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    let usage = "usage: live URL MODEL [KEY_VARIABLE]";
-    let url = args.next().context(usage)?;
-    let mut config = OpenAiConfig::new(args.next().context(usage)?).at(url);
-    config.api_key_env = args.next();
+    let mut args = std::env::args().skip(1).peekable();
+    let usage = "usage: live [anthropic | gemini] URL MODEL [KEY_VARIABLE]";
+    let provider = args.next_if(|word| word == "anthropic" || word == "gemini");
+    let (url, name, key) = (args.next().context(usage)?, args.next().context(usage)?, args.next());
+    let config = |stream: bool| {
+        let (stream, api_key_env) = (Some(stream), key.clone());
+        match provider.as_deref() {
+            Some("anthropic") => {
+                let answer_format = Some(AnswerFormat::Tool);
+                let config = AnthropicConfig::new(&name).at(&url);
+                ModelConfig::Anthropic(AnthropicConfig { stream, api_key_env, answer_format, ..config })
+            }
+            Some(_) => ModelConfig::Gemini(GeminiConfig { stream, api_key_env, ..GeminiConfig::new(&name).at(&url) }),
+            None => ModelConfig::Openai(OpenAiConfig { stream, api_key_env, ..OpenAiConfig::new(&name).at(&url) }),
+        }
+    };
 
-    config.stream = Some(false);
-    let plain = from_config(&ModelConfig::Openai(config.clone()))?;
+    let plain = from_config(&config(false))?;
     let question = [Message::User { text: "What is the capital of France?".into() }];
     println!("== a chat");
     call(&plain, &question, vec![], None).await?;
 
-    config.stream = Some(true);
-    let streamed = from_config(&ModelConfig::Openai(config))?;
+    let streamed = from_config(&config(true))?;
     println!("== the same, streamed");
     call(&streamed, &question, vec![], None).await?;
 

@@ -1,15 +1,15 @@
 //! From configuration to a model.
 
+use crate::anthropic::AnthropicConfig;
+use crate::connect::{self, terms, wrong};
 use crate::demo::{Demo, DemoScript, ScriptError};
-use crate::key::{ApiKey, KeyError};
+use crate::gemini::GeminiConfig;
+use crate::key::KeyError;
 use crate::openai::{OWN_MEMBERS, OpenAi, ReplayReasoning, StructuredOutput};
-use crate::price::{self, DeclaredPrice};
-use loopd_kernel::Digest;
-use loopd_kernel::machine::ModelTerms;
+use crate::price::DeclaredPrice;
 use loopd_kernel::units::Price;
 use loopd_runtime::Model;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Url, redirect, retry};
+use reqwest::header::HeaderName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,6 +26,10 @@ const OPENAI_HOST: &str = "api.openai.com";
 pub enum ModelConfig {
     /// A server that speaks chat completions.
     Openai(OpenAiConfig),
+    /// A server that speaks the Messages API.
+    Anthropic(AnthropicConfig),
+    /// A server that speaks Gemini's `generateContent`.
+    Gemini(GeminiConfig),
     /// The scripted model that needs no network.
     Demo(DemoConfig),
 }
@@ -78,21 +82,10 @@ pub fn from_config_with(
 ) -> Result<Arc<dyn Model>, ConfigError> {
     Ok(match config {
         ModelConfig::Openai(config) => Arc::new(config.build(variable)?),
+        ModelConfig::Anthropic(config) => Arc::new(config.build(variable)?),
+        ModelConfig::Gemini(config) => Arc::new(config.build(variable)?),
         ModelConfig::Demo(config) => Arc::new(config.build()?),
     })
-}
-
-/// How a call is bounded.
-const fn terms(price: Option<Price>, timeout_ms: Option<u64>, max_attempts: Option<u32>) -> ModelTerms {
-    let timeout_ms = match timeout_ms {
-        Some(ms) => ms,
-        None => 300_000,
-    };
-    let max_attempts = match max_attempts {
-        Some(attempts) => attempts,
-        None => 4,
-    };
-    ModelTerms { price, timeout_ms, max_attempts }
 }
 
 /// Settings of the demo model.
@@ -262,29 +255,23 @@ impl OpenAiConfig {
         if let Some(name) = self.extra_body.keys().find(|name| OWN_MEMBERS.contains(&name.as_str())) {
             return Err(wrong("extra_body", format!("`{name}` is not for you to set here")));
         }
-        let base = self.base()?;
+        let base = connect::base(self.base_url.as_deref(), OPENAI)?;
         let is_openai = base.host_str() == Some(OPENAI_HOST);
-        let is_local = is_loopback(&base);
-        let key = self.key(is_openai, variable)?;
-        if key.is_some() && base.scheme() == "http" && !is_local {
-            tracing::warn!(host = base.host_str(), "the API key goes over an unencrypted connection");
-        }
-        let vendor = match &self.vendor {
-            Some(vendor) => vendor.clone(),
-            None if is_openai => "openai".into(),
-            None => base.authority().rsplit('@').next().unwrap_or_default().to_owned(),
-        };
+        let usual = is_openai.then_some("OPENAI_API_KEY");
+        let key = connect::key(self.api_key_env.as_deref(), self.api_key_file.as_deref(), usual, variable)?;
+        connect::warn_of_open_keys(&base, key.as_ref());
+        let vendor = connect::vendor(self.vendor.as_deref(), is_openai.then_some("openai"), &base);
         let header = |name: &String| name.parse::<HeaderName>().map_err(|_| wrong("api_key_header", "is no header"));
         Ok(OpenAi {
-            client: self.client(is_local)?,
-            endpoint: endpoint(base.clone()),
+            client: connect::client(&base, self.connect_timeout_ms)?,
+            endpoint: connect::endpoint(base.clone(), &["chat", "completions"]),
             model: self.model.clone(),
             origin: format!("{vendor}/{}", self.model),
-            account: account(&base, key.as_ref()),
+            account: connect::account(&base, key.as_ref()),
             key,
             key_header: self.api_key_header.as_ref().map(header).transpose()?,
-            headers: self.header_map()?,
-            terms: terms(self.price_at(&base, is_local), self.timeout_ms, self.max_attempts),
+            headers: connect::headers(&self.headers)?,
+            terms: terms(connect::price(self.price, &base, &self.model), self.timeout_ms, self.max_attempts),
             idle_timeout: Duration::from_millis(self.idle_timeout_ms.unwrap_or(60_000)),
             stream: self.stream.unwrap_or(true),
             stream_usage: self.stream_usage.unwrap_or(true),
@@ -295,97 +282,6 @@ impl OpenAiConfig {
             replay_reasoning: self.replay_reasoning,
             extra_body: self.extra_body.clone(),
         })
-    }
-
-    fn base(&self) -> Result<Url, ConfigError> {
-        let text = self.base_url.as_deref().unwrap_or(OPENAI);
-        let url: Url = text.parse().map_err(|error| wrong("base_url", format!("{error}")))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(wrong("base_url", "must begin with http:// or https://"));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("base_url", "must hold no password; use api_key_env or api_key_file"));
-        }
-        Ok(url)
-    }
-
-    fn key(&self, is_openai: bool, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<ApiKey>, ConfigError> {
-        Ok(match (&self.api_key_env, &self.api_key_file) {
-            (Some(_), Some(_)) => {
-                return Err(wrong("api_key_file", "there is api_key_env besides; give one of them"));
-            }
-            (Some(name), None) => Some(ApiKey::from_variable(name, variable)?),
-            (None, Some(path)) => Some(ApiKey::from_file(path)?),
-            (None, None) if is_openai => Some(ApiKey::from_variable("OPENAI_API_KEY", variable)?),
-            (None, None) => None,
-        })
-    }
-
-    fn header_map(&self) -> Result<HeaderMap, ConfigError> {
-        let mut map = HeaderMap::new();
-        for (name, text) in &self.headers.0 {
-            // The value may be a secret: it is neither in the message nor in debugging output.
-            let name: HeaderName =
-                name.parse().map_err(|_| wrong("headers", format!("{name:?} is no name of a header")))?;
-            let mut value = HeaderValue::from_str(text)
-                .map_err(|_| wrong("headers", format!("the value of {name} holds what no header may hold")))?;
-            value.set_sensitive(true);
-            map.insert(name, value);
-        }
-        Ok(map)
-    }
-
-    fn price_at(&self, base: &Url, is_local: bool) -> Option<Price> {
-        if let Some(declared) = self.price {
-            return Some(declared.into());
-        }
-        if is_local {
-            return None;
-        }
-        let listed = price::listed(base.as_str(), &self.model)?;
-        if listed.long_prompts_cost_more {
-            tracing::warn!(model = self.model, "priced as for long prompts; declare a price to be exact");
-        }
-        Some(listed.price)
-    }
-
-    fn client(&self, is_local: bool) -> Result<reqwest::Client, ConfigError> {
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("loopd/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(Duration::from_millis(self.connect_timeout_ms.unwrap_or(10_000)))
-            // One call is one request: retries are the runtime's, which records them, and a key follows no redirect.
-            .retry(retry::never())
-            .redirect(redirect::Policy::none());
-        // A proxy of the system has no business with a server on this machine.
-        let builder = if is_local { builder.no_proxy() } else { builder };
-        builder.build().map_err(ConfigError::Client)
-    }
-}
-
-fn wrong(setting: &'static str, problem: impl Into<String>) -> ConfigError {
-    ConfigError::Setting { setting, problem: problem.into() }
-}
-
-/// What shares rate limits: the server and the account there. The key itself stays out of it.
-fn account(base: &reqwest::Url, key: Option<&ApiKey>) -> String {
-    let key = key.map_or("", ApiKey::reveal);
-    format!("{} {}", base.origin().ascii_serialization(), Digest::of("loopd-account/1", &[key.as_bytes()]).text())
-}
-
-/// The endpoint below `base`, whose query stays: Azure keeps its API version there.
-fn endpoint(mut base: Url) -> Url {
-    if let Ok(mut path) = base.path_segments_mut() {
-        path.pop_if_empty().extend(["chat", "completions"]);
-    }
-    base
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    match address {
-        Ok(address) => address.is_loopback(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
 }
 
@@ -400,6 +296,7 @@ mod tests {
         let variable = |name: &str| (name == "KEY" || name == "OPENAI_API_KEY").then(|| "sk-1".to_owned());
         let shown = match serde_json::from_str(json) {
             Err(error) => error.to_string(),
+            Ok(ModelConfig::Anthropic(_) | ModelConfig::Gemini(_)) => "another provider".into(),
             Ok(ModelConfig::Demo(config)) => match config.build() {
                 Err(error) => error.to_string(),
                 Ok(demo) => format!("{:?}", demo.terms()),
@@ -516,8 +413,10 @@ mod tests {
             ],
         );
         check(
-            r#"{"provider": "gemini", "model": "m"}"#,
-            expect!["unknown variant `gemini`, expected `openai` or `demo` at line 1 column 21"],
+            r#"{"provider": "mistral", "model": "m"}"#,
+            expect![
+                "unknown variant `mistral`, expected one of `openai`, `anthropic`, `gemini`, `demo` at line 1 column 22"
+            ],
         );
     }
 

@@ -49,7 +49,9 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         return ready.map(|()| Exit::Completed);
     }
     let (server, key) = match &manifest.spec.model.provider {
-        Provider::OpenAi { base_url, api_key_env, .. } => (base_url.clone(), api_key_env.clone()),
+        Provider::OpenAi { base_url, api_key_env, .. }
+        | Provider::Anthropic { base_url, api_key_env, .. }
+        | Provider::Gemini { base_url, api_key_env, .. } => (base_url.clone(), api_key_env.clone()),
         Provider::Demo { script } => (Some(script.clone()), None),
     };
     let problem = ready.err();

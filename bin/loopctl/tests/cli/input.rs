@@ -61,6 +61,8 @@ fn what_is_wrong_is_said_before_anything_starts() {
         "provider: demo\n    script: demo.json",
         "provider: openai\n    name: gpt-5-mini\n    apiKeyEnv: MY_KEY",
     );
+    let claude = "provider: anthropic\n    name: claude-haiku-4-5\n    apiKeyEnv: MY_KEY";
+    with("claude.yaml", "provider: demo\n    script: demo.json", claude);
     let local = "provider: openai\n    name: tiny\n    baseUrl: http://127.0.0.1:9/v1";
     with("price.yaml", "provider: demo\n    script: demo.json", local);
     check(
@@ -121,6 +123,16 @@ fn what_is_wrong_is_said_before_anything_starts() {
         expect![[r#"
         err: error[E-MODEL-KEY]: the API key is missing: the variable MY_KEY is not set
         err: why: openai/gpt-5-mini needs it; nothing was started
+        err: fix: export MY_KEY=… and try again
+        exit 2
+    "#]],
+    );
+    check(
+        &world,
+        &["run", "claude.yaml", "x"],
+        expect![[r#"
+        err: error[E-MODEL-KEY]: the API key is missing: the variable MY_KEY is not set
+        err: why: anthropic/claude-haiku-4-5 needs it; nothing was started
         err: fix: export MY_KEY=… and try again
         exit 2
     "#]],

@@ -34,7 +34,25 @@ pub enum Provider {
         name: String,
         /// Where the server is; without it OpenAI's own.
         base_url: Option<String>,
-        /// The environment variable that holds the key; without it, no key is sent.
+        /// The environment variable that holds the key; without it, no key is sent but to OpenAI's own server.
+        api_key_env: Option<String>,
+    },
+    /// Any server that speaks Anthropic's Messages API.
+    Anthropic {
+        /// The model's name there.
+        name: String,
+        /// Where the server is; without it Anthropic's own.
+        base_url: Option<String>,
+        /// The environment variable that holds the key; without it, no key is sent but to Anthropic's own server.
+        api_key_env: Option<String>,
+    },
+    /// Any server that speaks Gemini's `generateContent`.
+    Gemini {
+        /// The model's name there.
+        name: String,
+        /// Where the server is; without it Google's own.
+        base_url: Option<String>,
+        /// The environment variable that holds the key; without it, no key is sent but to Google's own server.
         api_key_env: Option<String>,
     },
     /// Scripted replies, for demonstrations without a model.
@@ -53,6 +71,8 @@ impl Model {
     pub fn key(&self) -> String {
         match &self.provider {
             Provider::OpenAi { name, .. } => format!("openai/{name}"),
+            Provider::Anthropic { name, .. } => format!("anthropic/{name}"),
+            Provider::Gemini { name, .. } => format!("gemini/{name}"),
             Provider::Demo { .. } => "demo".into(),
         }
     }
@@ -107,17 +127,18 @@ impl Price {
     expecting = "a mapping with provider and name, or with provider `demo` and script"
 )]
 #[schemars(extend("oneOf" = [
-    { "properties": { "provider": { "const": "openai" }, "script": false }, "required": ["name"] },
+    { "properties": { "provider": { "enum": ["openai", "anthropic", "gemini"] }, "script": false },
+      "required": ["name"] },
     { "properties": { "provider": { "const": "demo" }, "name": false, "baseUrl": false, "apiKeyEnv": false },
       "required": ["script"] },
 ]))]
 struct Written {
-    /// Who runs it: `openai` is any server with OpenAI's chat completions, `demo` answers from a script.
+    /// Who runs it: `openai`, `anthropic` and `gemini` are any server with their interface, `demo` answers from a script.
     provider: ProviderName,
     /// The model's name at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Where the server is, up to and with `/v1`; without it, OpenAI's own.
+    /// Where the server is, up to and with `/v1` (`gemini`: `/v1beta`); without it, the provider's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
     /// The environment variable that holds the key, never the key itself.
@@ -152,7 +173,20 @@ struct Written {
 #[serde(rename_all = "lowercase")]
 enum ProviderName {
     OpenAi,
+    Anthropic,
+    Gemini,
     Demo,
+}
+
+impl ProviderName {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Demo => "demo",
+        }
+    }
 }
 
 const fn yes() -> bool {
@@ -163,17 +197,35 @@ const fn max_output_tokens() -> u64 {
     DEFAULT_MAX_OUTPUT_TOKENS
 }
 
+impl Written {
+    /// Name, address and key variable of a model behind a server.
+    fn server(&mut self) -> Result<(String, Option<String>, Option<String>), String> {
+        if self.script.is_some() {
+            return Err("`script` belongs to provider `demo`".into());
+        }
+        let word = self.provider.word();
+        let missing = || format!("provider `{word}` needs `name`, the model's name at the server");
+        let name = self.name.take().ok_or_else(missing)?;
+        Ok((name, self.base_url.take(), self.api_key_env.take()))
+    }
+}
+
 impl TryFrom<Written> for Model {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(mut written: Written) -> Result<Self, String> {
         let provider = match written.provider {
             ProviderName::OpenAi => {
-                if written.script.is_some() {
-                    return Err("`script` belongs to provider `demo`".into());
-                }
-                let name = written.name.ok_or("provider `openai` needs `name`, the model's name at the server")?;
-                Provider::OpenAi { name, base_url: written.base_url, api_key_env: written.api_key_env }
+                let (name, base_url, api_key_env) = written.server()?;
+                Provider::OpenAi { name, base_url, api_key_env }
+            }
+            ProviderName::Anthropic => {
+                let (name, base_url, api_key_env) = written.server()?;
+                Provider::Anthropic { name, base_url, api_key_env }
+            }
+            ProviderName::Gemini => {
+                let (name, base_url, api_key_env) = written.server()?;
+                Provider::Gemini { name, base_url, api_key_env }
             }
             ProviderName::Demo => {
                 let other = [
@@ -205,6 +257,12 @@ impl From<Model> for Written {
         let (provider, name, base_url, api_key_env, script) = match model.provider {
             Provider::OpenAi { name, base_url, api_key_env } => {
                 (ProviderName::OpenAi, Some(name), base_url, api_key_env, None)
+            }
+            Provider::Anthropic { name, base_url, api_key_env } => {
+                (ProviderName::Anthropic, Some(name), base_url, api_key_env, None)
+            }
+            Provider::Gemini { name, base_url, api_key_env } => {
+                (ProviderName::Gemini, Some(name), base_url, api_key_env, None)
             }
             Provider::Demo { script } => (ProviderName::Demo, None, None, None, Some(script)),
         };

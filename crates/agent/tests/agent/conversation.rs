@@ -376,6 +376,51 @@ fn refusals_cuts_and_unknown_stops_are_no_answers() {
     );
 }
 
+/// Two model calls, one answer, and nobody speaks in between.
+#[test]
+fn ant_03_a_paused_turn_goes_on() {
+    check(
+        r#"
+        start "Search"
+        reply pause_turn
+          text I look.
+        reply
+          text Found.
+        "#,
+        expect![[r#"
+            iteration 1
+              call-1 model openai/m ≤100
+            call-1 landed: {"parts":[{"type":"text","text":"I look."}],"stop":{"other":"pause_turn"},"model":"m"}
+            iteration 2
+              call-2 model openai/m ≤100
+            call-2 landed: {"parts":[{"type":"text","text":"Found."}],"stop":"end_turn","model":"m"}
+            ended
+            = Completed "Found."
+              state {"phase":"idle"}
+        "#]],
+    );
+    // What pauses for ever ends at the limit of iterations.
+    check(
+        r#"
+        limits iterations=2
+        start "Search"
+        reply pause_turn
+        reply pause_turn
+        "#,
+        expect![[r#"
+            iteration 1
+              call-1 model openai/m ≤100
+            call-1 landed: {"parts":[],"stop":{"other":"pause_turn"},"model":"m"}
+            iteration 2
+              call-2 model openai/m ≤100
+            call-2 landed: {"parts":[],"stop":{"other":"pause_turn"},"model":"m"}
+            parked: BudgetExceeded { breach: Breach { dimension: Iterations, limit: 2, used: 2, needed: 1 } }
+            = parked BudgetExceeded
+              state {"phase":"idle"}
+        "#]],
+    );
+}
+
 #[test]
 fn a_cut_reply_with_complete_tool_uses_goes_on() {
     check(

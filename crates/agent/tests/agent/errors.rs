@@ -40,11 +40,11 @@ fn unknown_fields_and_values_are_guessed() {
     check(
         &with_spec("model: { provider: opnai, name: m }"),
         expect![[r#"
-        agent.yaml:5:22: unknown value `opnai`; did you mean `openai`?
-           5 |   model: { provider: opnai, name: m }
-                                    ^
-        expected one of: `openai`, `demo`
-    "#]],
+            agent.yaml:5:22: unknown value `opnai`; did you mean `openai`?
+               5 |   model: { provider: opnai, name: m }
+                                        ^
+            expected one of: `openai`, `anthropic`, `gemini`, `demo`
+        "#]],
     );
     check(
         "apiVersion: loopd.dev/v1\nkind: Agent\n",

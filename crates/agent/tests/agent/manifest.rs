@@ -283,8 +283,14 @@ fn the_published_schema_holds_what_the_reader_holds() {
             ),
             true,
         ),
+        (spec("model: { provider: gemini, name: m, baseUrl: http://localhost/v1beta, apiKeyEnv: KEY }"), true),
+        (spec("model: { provider: gemini, name: m, script: d }"), false),
+        (spec("model: { provider: gemini }"), false),
         (spec("model: { provider: openai, script: d, name: m }"), false),
         (spec("model: { provider: openai }"), false),
+        (spec("model: { provider: anthropic, name: m, baseUrl: http://localhost, apiKeyEnv: KEY }"), true),
+        (spec("model: { provider: anthropic, script: d, name: m }"), false),
+        (spec("model: { provider: anthropic }"), false),
         (spec("model: { provider: demo, name: m, script: d }"), false),
         (spec("model: { provider: openai, name: m, temperature: 3 }"), false),
         (spec(&format!("{model}tools: [ {{ use: files, root: . }}, {{ native: pay }}, {{ use: ask }} ]")), true),
@@ -302,6 +308,16 @@ fn the_published_schema_holds_what_the_reader_holds() {
         assert_eq!(Manifest::parse("a.yaml", yaml.as_bytes()).is_ok(), reads, "{yaml}");
         assert_eq!(validator.is_valid(&value), reads, "{yaml}");
     }
+}
+
+#[test]
+fn a_gemini_model_is_read_as_it_is_written() {
+    let yaml = FULL.replace("provider: openai", "provider: gemini").replace("OPENAI_API_KEY", "GEMINI_API_KEY");
+    let manifest = Manifest::parse("agent.yaml", yaml.as_bytes()).expect("a manifest");
+    assert_eq!(manifest.spec.model.key(), "gemini/smollm2-135m");
+    let json = serde_json::to_string(&manifest).expect("serialises");
+    assert!(json.contains(r#""provider":"gemini""#), "{json}");
+    assert_eq!(serde_json::from_str::<Manifest>(&json).expect("again"), manifest);
 }
 
 #[test]

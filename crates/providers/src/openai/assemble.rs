@@ -5,8 +5,9 @@
 
 use super::calls::Calls;
 use super::chunk::{CallPiece, Choice, Chunk, ContentPart, Said};
-use super::complaint::{Complaint, Known};
 use super::usage::usage;
+use crate::complaint::{Complaint, Known};
+use crate::intake::{Assemble, End, is_cut};
 use crate::wire::{GrowingText, JsonText, SseEvent, excerpt};
 use loopd_kernel::model::{ModelReply, Part, StopReason};
 use loopd_kernel::{CallId, Usage};
@@ -22,15 +23,6 @@ pub(super) struct Belongs<'a> {
     pub(super) origin: &'a str,
     /// What must not show in error messages.
     pub(super) secrets: &'a [&'a str],
-}
-
-/// How the response ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// The server closed it properly.
-    Proper,
-    /// It broke off, for this reason.
-    Broken(String),
 }
 
 /// One answer in the making.
@@ -82,43 +74,6 @@ impl<'a> Assembler<'a> {
             counted: false,
             model: String::new(),
         }
-    }
-
-    /// The server has said that nothing follows.
-    pub(super) const fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// Takes an event of a stream and says what text can be shown.
-    pub(super) fn event(&mut self, event: &SseEvent) -> Result<String, ModelError> {
-        let data = event.data.trim();
-        if data.is_empty() || self.done {
-            return Ok(String::new());
-        }
-        if data == "[DONE]" {
-            self.done = true;
-            return Ok(String::new());
-        }
-        match event.name.as_str() {
-            "error" => Err(self.complaint(data)),
-            "ping" | "keepalive" | "keep-alive" | "heartbeat" => Ok(String::new()),
-            _ => self.chunk(data),
-        }
-    }
-
-    /// Takes a completion that came whole.
-    pub(super) fn whole(mut self, body: &str) -> Result<ModelAnswer, ModelError> {
-        match serde_json::from_str::<&RawValue>(body) {
-            Ok(_) => {}
-            Err(error) if is_cut(body, &error) => {
-                return Err(self.interrupted("the answer ends in the middle"));
-            }
-            Err(_) => return Err(self.malformed(&format!("no JSON: {body}"))),
-        }
-        self.chunk(body)?;
-        // All of it is there, so it has ended, also for servers that give no finish reason here.
-        self.done = true;
-        self.end(End::Proper)
     }
 
     fn chunk(&mut self, data: &str) -> Result<String, ModelError> {
@@ -252,8 +207,75 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// The answer, if it is one.
-    pub(super) fn end(self, end: End) -> Result<ModelAnswer, ModelError> {
+    /// What was asked for decides; the finish reason is only advice, except where it says that something is missing.
+    fn stop(&self) -> Result<StopReason, ModelError> {
+        let word = self.finish.as_deref().unwrap_or("stop");
+        let has_text = self.pieces.iter().any(|piece| matches!(piece, Piece::Text(text) if !text.is_blank()));
+        Ok(match word {
+            "length" | "max_tokens" | "model_length" => StopReason::Length,
+            "content_filter" | "safety" | "sensitive" | "refusal" => StopReason::Refusal,
+            "error" | "abort" | "network_error" | "insufficient_system_resource" => {
+                return Err(self.interrupted(&format!("the server stopped with {word:?}")));
+            }
+            _ if self.refused => StopReason::Refusal,
+            _ if !self.calls.is_empty() => StopReason::ToolUse,
+            "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => StopReason::EndTurn,
+            "tool_calls" | "function_call" if !has_text => {
+                return Err(self.malformed("the server announces tool calls and sends none"));
+            }
+            other => StopReason::Other(other.to_owned()),
+        })
+    }
+
+    fn complaint(&self, body: &str) -> ModelError {
+        let usage = self.final_usage();
+        let known = Known { retry_after: None, begun: self.begun || self.usage.is_some(), usage };
+        Complaint::read(None, body, self.belongs.secrets).into_error(known)
+    }
+
+    /// What a failed attempt used, when that is certain: some servers count along in every chunk, and a count
+    /// that broke off says nothing about the rest.
+    fn final_usage(&self) -> Option<Usage> {
+        self.usage.filter(|_| self.finish.is_some() || self.done || self.counted)
+    }
+}
+
+impl Assemble for Assembler<'_> {
+    fn event(&mut self, event: &SseEvent) -> Result<String, ModelError> {
+        let data = event.data.trim();
+        if data.is_empty() || self.done {
+            return Ok(String::new());
+        }
+        if data == "[DONE]" {
+            self.done = true;
+            return Ok(String::new());
+        }
+        match event.name.as_str() {
+            "error" => Err(self.complaint(data)),
+            "ping" | "keepalive" | "keep-alive" | "heartbeat" => Ok(String::new()),
+            _ => self.chunk(data),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn whole(mut self, body: &str) -> Result<ModelAnswer, ModelError> {
+        match serde_json::from_str::<&RawValue>(body) {
+            Ok(_) => {}
+            Err(error) if is_cut(body, &error) => {
+                return Err(self.interrupted("the answer ends in the middle"));
+            }
+            Err(_) => return Err(self.malformed(&format!("no JSON: {body}"))),
+        }
+        self.chunk(body)?;
+        // All of it is there, so it has ended, also for servers that give no finish reason here.
+        self.done = true;
+        self.end(End::Proper)
+    }
+
+    fn end(self, end: End) -> Result<ModelAnswer, ModelError> {
         if !self.done {
             match end {
                 End::Broken(why) => return Err(self.interrupted(&why)),
@@ -283,53 +305,13 @@ impl<'a> Assembler<'a> {
         Ok(ModelAnswer { reply: ModelReply { parts, stop, model: self.model }, usage: self.usage })
     }
 
-    /// What was asked for decides; the finish reason is only advice, except where it says that something is missing.
-    fn stop(&self) -> Result<StopReason, ModelError> {
-        let word = self.finish.as_deref().unwrap_or("stop");
-        let has_text = self.pieces.iter().any(|piece| matches!(piece, Piece::Text(text) if !text.is_blank()));
-        Ok(match word {
-            "length" | "max_tokens" | "model_length" => StopReason::Length,
-            "content_filter" | "safety" | "sensitive" | "refusal" => StopReason::Refusal,
-            "error" | "abort" | "network_error" | "insufficient_system_resource" => {
-                return Err(self.interrupted(&format!("the server stopped with {word:?}")));
-            }
-            _ if self.refused => StopReason::Refusal,
-            _ if !self.calls.is_empty() => StopReason::ToolUse,
-            "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => StopReason::EndTurn,
-            "tool_calls" | "function_call" if !has_text => {
-                return Err(self.malformed("the server announces tool calls and sends none"));
-            }
-            other => StopReason::Other(other.to_owned()),
-        })
-    }
-
-    fn complaint(&self, body: &str) -> ModelError {
-        let usage = self.final_usage();
-        let known = Known { retry_after: None, begun: self.begun || self.usage.is_some(), usage };
-        Complaint::read(None, body, self.belongs.secrets).into_error(known)
-    }
-
-    pub(super) fn malformed(&self, what: &str) -> ModelError {
+    fn malformed(&self, what: &str) -> ModelError {
         ModelError::Malformed { message: excerpt(what, self.belongs.secrets), usage: self.final_usage() }
     }
 
-    pub(super) fn interrupted(&self, what: &str) -> ModelError {
+    fn interrupted(&self, what: &str) -> ModelError {
         ModelError::Interrupted { message: excerpt(what, self.belongs.secrets), usage: self.final_usage() }
     }
-
-    /// What a failed attempt used, when that is certain: some servers count along in every chunk, and a count
-    /// that broke off says nothing about the rest.
-    fn final_usage(&self) -> Option<Usage> {
-        self.usage.filter(|_| self.finish.is_some() || self.done || self.counted)
-    }
-}
-
-/// Whether `text` is no JSON because it ends too early. A number that is cut counts as a wrong number for serde_json,
-/// so the place of the error decides.
-fn is_cut(text: &str, error: &serde_json::Error) -> bool {
-    let lines = text.split('\n').count();
-    let last = text.rsplit('\n').next().map_or(0, str::len);
-    error.is_eof() || (error.line() == lines && error.column() >= last)
 }
 
 impl Reasoning {

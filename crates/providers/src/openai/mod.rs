@@ -7,32 +7,27 @@
 mod assemble;
 mod calls;
 mod chunk;
-mod complaint;
 mod history;
-mod intake;
 mod request;
 mod usage;
 
 #[cfg(test)]
 mod tests;
 
+use crate::complaint::refused;
+use crate::intake::answer;
 use crate::key::ApiKey;
-use crate::wire::{Body, excerpt, exchange, header, retry_after, within};
-use assemble::{Assembler, Belongs, End};
+use crate::wire::{Body, exchange, within};
+use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
-use complaint::{Complaint, Known};
-use intake::{Intake, whole};
 use loopd_kernel::machine::ModelTerms;
-use loopd_runtime::{CallContext, Delta, Model, ModelAnswer, ModelError, ModelRequest};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub(crate) use request::OWN_MEMBERS;
-
-/// How much of the body of an error is read.
-const ERROR_BYTES: usize = 64 * 1024;
 
 /// What a server can do about the schema of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -108,19 +103,13 @@ impl Model for OpenAi {
 impl OpenAi {
     async fn perform(&self, body: String, context: &CallContext) -> Result<ModelAnswer, ModelError> {
         let response = exchange(self.request(body)?).await?;
-        if !response.status().is_success() {
-            return Err(self.refused(response).await);
-        }
         let secrets = self.secrets();
-        let belongs = Belongs { call: context.call, origin: &self.origin, secrets: &secrets };
-        if is_json(response.headers()) {
-            let body = Body::new(response, self.idle_timeout).all().await;
-            return match body {
-                Ok(body) => whole(Assembler::new(belongs), &body),
-                Err(why) => Assembler::new(belongs).end(End::Broken(why)),
-            };
+        if !response.status().is_success() {
+            return Err(refused(response, self.idle_timeout, &secrets).await);
         }
-        streamed(Intake::new(belongs), Body::new(response, self.idle_timeout), context).await
+        let belongs = Belongs { call: context.call, origin: &self.origin, secrets: &secrets };
+        let headers = response.headers().clone();
+        answer(Assembler::new(belongs), &headers, Body::new(response, self.idle_timeout), context).await
     }
 
     fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {
@@ -145,66 +134,9 @@ impl OpenAi {
         Ok(request)
     }
 
-    async fn refused(&self, response: reqwest::Response) -> ModelError {
-        let status = response.status();
-        let retry_after = retry_after(response.headers(), clock);
-        let text = |name: &str| {
-            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-            value.map(|text| excerpt(text, &self.secrets()))
-        };
-        let mut notes = String::new();
-        if let Some(location) = text(LOCATION.as_str()) {
-            notes.push_str(&format!(" (it redirects to {location}: correct base_url)"));
-        }
-        if let Some(id) = text(header::REQUEST_ID) {
-            notes.push_str(&format!(" (request {id})"));
-        }
-        let body = Body::new(response, self.idle_timeout).start(ERROR_BYTES).await;
-        let mut complaint = Complaint::read(Some(status.as_u16()), &String::from_utf8_lossy(&body), &self.secrets());
-        complaint.note(&notes);
-        complaint.into_error(Known { retry_after, ..Known::default() })
-    }
-
     /// What must not show in an error message, in case a server repeats it.
     fn secrets(&self) -> Vec<&str> {
         let headers = self.headers.values().filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= 8);
         self.key.iter().map(ApiKey::reveal).chain(headers).collect()
     }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind == "application/json" || kind.ends_with("+json")
-}
-
-/// An answer that comes as events.
-async fn streamed(mut intake: Intake<'_>, mut body: Body, context: &CallContext) -> Result<ModelAnswer, ModelError> {
-    loop {
-        match body.next().await {
-            Ok(Some(piece)) => intake.push(&piece, &mut |text| show(context, text))?,
-            Ok(None) => return intake.end(End::Proper),
-            Err(why) => return intake.end(End::Broken(why)),
-        }
-        // Nothing of interest follows, and some servers keep the connection open.
-        if intake.is_done() {
-            return intake.end(End::Proper);
-        }
-    }
-}
-
-fn show(context: &CallContext, text: String) {
-    if text.is_empty() {
-        return;
-    }
-    if let Some(deltas) = &context.deltas {
-        // Whoever watched may have gone; the answer does not depend on it.
-        let _ = deltas.send(Delta { run: context.run, call: context.call, attempt: context.attempt, text });
-    }
-}
-
-/// Only for a `Retry-After` date in a response that has no date itself.
-#[expect(clippy::disallowed_methods, reason = "a date of the outside world is compared, nothing of a Run")]
-fn clock() -> SystemTime {
-    SystemTime::now()
 }

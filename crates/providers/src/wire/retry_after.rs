@@ -28,6 +28,12 @@ pub fn retry_after(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Opt
     Some(wait.min(MAX_RETRY_AFTER))
 }
 
+/// A decimal number of seconds, rounded up and not longer than is believed; `None` where it is no number.
+#[must_use]
+pub fn seconds(text: &str) -> Option<Duration> {
+    decimal(text, 1000).map(|wait| wait.min(MAX_RETRY_AFTER))
+}
+
 /// A decimal number of units, rounded up to whole milliseconds.
 fn decimal(text: &str, ms_per_unit: u64) -> Option<Duration> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));

@@ -1,7 +1,7 @@
 //! What servers send, and what becomes of it. Names of tests are those of the public reports behind them.
 
-use super::super::assemble::{Assembler, Belongs, End};
-use super::super::intake::{Intake, whole};
+use super::super::assemble::{Assembler, Belongs};
+use crate::intake::{End, Intake, whole};
 use expect_test::{Expect, expect};
 use loopd_kernel::CallId;
 use loopd_kernel::model::Part;
@@ -32,7 +32,7 @@ fn render(result: &Result<ModelAnswer, ModelError>) -> String {
 
 /// The result, and what was shown on the way.
 fn read(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Result<ModelAnswer, ModelError>, String) {
-    let mut intake = Intake::new(belongs());
+    let mut intake = Intake::new(Assembler::new(belongs()));
     let mut shown = String::new();
     for piece in pieces {
         if let Err(error) = intake.push(piece, &mut |text| shown.push_str(&text)) {
@@ -439,7 +439,7 @@ fn oai_11_without_its_end_it_is_no_answer() {
         "#]],
     );
     // A finish reason does not help when the connection broke: something may be missing behind it.
-    let mut intake = Intake::new(belongs());
+    let mut intake = Intake::new(Assembler::new(belongs()));
     let bytes = b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
     assert_eq!(intake.push(bytes, &mut |text| assert_eq!(text, "a")), Ok(()));
     let result = intake.end(End::Broken("reset".into()));

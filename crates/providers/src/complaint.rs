@@ -1,10 +1,14 @@
 //! What a server says when it refuses, sorted by what the caller can do about it.
 
-use crate::wire::excerpt;
+use crate::wire::{Body, excerpt, header, retry_after};
 use loopd_kernel::Usage;
 use loopd_runtime::ModelError;
+use reqwest::header::LOCATION;
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+/// How much of the body of an error is read.
+const ERROR_BYTES: usize = 64 * 1024;
 
 /// Words by which servers say that a request does not fit into the context window, in lower case. Codes, error types
 /// and messages are searched alike, also where a gateway wraps the message of another server.
@@ -49,7 +53,7 @@ const LARGER_THAN_A_RATE: &str = "request too large for";
 
 /// What a refusal says of itself.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Complaint {
+pub(crate) struct Complaint {
     status: Option<u16>,
     code: String,
     kind: String,
@@ -61,18 +65,45 @@ pub(super) struct Complaint {
 
 /// What was known when the refusal came.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Known {
+pub(crate) struct Known {
     /// How long the server asks to wait.
-    pub(super) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
     /// A part of the answer had come already, so something was generated.
-    pub(super) begun: bool,
+    pub(crate) begun: bool,
     /// Usage, where it had been said.
-    pub(super) usage: Option<Usage>,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// The error behind a response that is no success. `idle` is how long no byte of its body may come.
+pub(crate) async fn refused(response: reqwest::Response, idle: Duration, secrets: &[&str]) -> ModelError {
+    let status = response.status();
+    let retry_after = retry_after(response.headers(), clock);
+    let text = |name: &str| {
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        value.map(|text| excerpt(text, secrets))
+    };
+    let mut notes = String::new();
+    if let Some(location) = text(LOCATION.as_str()) {
+        notes.push_str(&format!(" (it redirects to {location}: correct base_url)"));
+    }
+    if let Some(id) = header::REQUEST_IDS.iter().find_map(|name| text(name)) {
+        notes.push_str(&format!(" (request {id})"));
+    }
+    let body = Body::new(response, idle).start(ERROR_BYTES).await;
+    let mut complaint = Complaint::read(Some(status.as_u16()), &String::from_utf8_lossy(&body), secrets);
+    complaint.note(&notes);
+    complaint.into_error(Known { retry_after, ..Known::default() })
+}
+
+/// Only for a `Retry-After` date in a response that has no date itself.
+#[expect(clippy::disallowed_methods, reason = "a date of the outside world is compared, nothing of a Run")]
+pub(crate) fn clock() -> SystemTime {
+    SystemTime::now()
 }
 
 impl Complaint {
     /// Reads the body of an error response, or an error object inside of a stream (without `status`).
-    pub(super) fn read(status: Option<u16>, body: &str, secrets: &[&str]) -> Self {
+    pub(crate) fn read(status: Option<u16>, body: &str, secrets: &[&str]) -> Self {
         let json: Value = serde_json::from_str(body).unwrap_or_default();
         // Gemini wraps the object into a list.
         let outer = json.get(0).unwrap_or(&json);
@@ -101,12 +132,12 @@ impl Complaint {
     }
 
     /// Adds to the message for people.
-    pub(super) fn note(&mut self, note: &str) {
+    fn note(&mut self, note: &str) {
         self.message.push_str(note);
     }
 
     /// The error of the port.
-    pub(super) fn into_error(self, known: Known) -> ModelError {
+    pub(crate) fn into_error(self, known: Known) -> ModelError {
         let Known { retry_after, begun, usage } = known;
         let class = self.class();
         let message = self.message;
@@ -148,7 +179,8 @@ impl Complaint {
     /// The account cannot pay. It comes as 429, but waiting does not help.
     fn is_about_money(&self) -> bool {
         self.status == Some(402)
-            || ["insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"]
+            || self.all.contains("credit balance is too low")
+            || ["insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"]
                 .iter()
                 .any(|word| self.code == *word || self.kind == *word)
     }

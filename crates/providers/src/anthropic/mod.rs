@@ -1,0 +1,137 @@
+//! The Messages API, the protocol of Anthropic and of servers that speak it too.
+//!
+//! An answer is a list of blocks. Text and tool uses become parts of the neutral reply; every other block that
+//! Anthropic wants to see again (thinking, redacted thinking, what its own tools did) is kept as it came, as reasoning
+//! of this model, and goes back to this model only. An answer exists only when `message_stop` says that it is
+//! complete; one call sends one request.
+
+mod assemble;
+mod blocks;
+mod config;
+mod event;
+mod history;
+mod names;
+mod request;
+mod schema;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::AnthropicConfig;
+
+use crate::complaint::refused;
+use crate::intake::answer;
+use crate::key::ApiKey;
+use crate::wire::{Body, exchange, within};
+use assemble::{Assembler, Belongs};
+use async_trait::async_trait;
+use loopd_kernel::machine::ModelTerms;
+use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const VERSION_HEADER: &str = "anthropic-version";
+const VERSION: &str = "2023-06-01";
+const KEY_HEADER: &str = "x-api-key";
+
+/// How the schema of an answer reaches the server. Whoever asked for a schema checks the answer in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerFormat {
+    /// Not at all.
+    Off,
+    /// As `output_config.format`: every model since 4.5 holds to it, with tools and with thinking. A schema that it
+    /// cannot hold to, for example one with free members or one that contains itself, is not sent.
+    Format,
+    /// As the schema of a tool that must be used: for older models and other servers. It works only where no other
+    /// tools are offered and the model does not think; with tools, nothing is sent, and models that always think
+    /// reject it. What a model says beside its answer is left out.
+    Tool,
+}
+
+/// A model behind the Messages API. [`AnthropicConfig::build`] makes it.
+#[derive(Debug, Clone)]
+pub struct Anthropic {
+    client: reqwest::Client,
+    endpoint: reqwest::Url,
+    model: String,
+    /// Provider and model, as reasoning carries it.
+    origin: String,
+    /// What shares its rate limits with other models.
+    account: String,
+    key: Option<ApiKey>,
+    headers: HeaderMap,
+    terms: ModelTerms,
+    idle_timeout: Duration,
+    stream: bool,
+    temperature: bool,
+    prompt_cache: bool,
+    parallel_tool_use: Option<bool>,
+    answer_format: AnswerFormat,
+    extra_body: BTreeMap<String, serde_json::Value>,
+}
+
+#[async_trait]
+impl Model for Anthropic {
+    fn terms(&self) -> ModelTerms {
+        self.terms
+    }
+
+    fn limits_key(&self) -> Option<&str> {
+        Some(&self.account)
+    }
+
+    async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {
+        within(&context, self.perform(&request, &context)).await
+    }
+}
+
+impl Anthropic {
+    async fn perform(&self, request: &ModelRequest, context: &CallContext) -> Result<ModelAnswer, ModelError> {
+        let body = request::encode(self, request)?;
+        let response = exchange(self.request(body)?).await?;
+        let secrets = self.secrets();
+        if !response.status().is_success() {
+            return Err(refused(response, self.idle_timeout, &secrets).await);
+        }
+        let belongs = Belongs {
+            call: context.call,
+            origin: &self.origin,
+            secrets: &secrets,
+            names: names::changed(&request.constants.tools),
+            answer: request::answer_tool(self, &request.constants)?.map(|tool| tool.shape),
+        };
+        let headers = response.headers().clone();
+        answer(Assembler::new(belongs), &headers, Body::new(response, self.idle_timeout), context).await
+    }
+
+    fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {
+        let accept = if self.stream { "text/event-stream" } else { "application/json" };
+        let mut request = self
+            .client
+            .post(self.endpoint.clone())
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, accept)
+            .body(body);
+        if !self.headers.contains_key(VERSION_HEADER) {
+            request = request.header(VERSION_HEADER, VERSION);
+        }
+        if let Some(key) = &self.key {
+            let mut value = HeaderValue::from_str(key.reveal())
+                .map_err(|_| ModelError::Unauthorised("the API key holds characters that no header may hold".into()))?;
+            value.set_sensitive(true);
+            request = request.header(KEY_HEADER, value);
+        }
+        Ok(request)
+    }
+
+    /// What must not show in an error message, in case a server repeats it.
+    fn secrets(&self) -> Vec<&str> {
+        let headers = self.headers.values().filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= 8);
+        self.key.iter().map(ApiKey::reveal).chain(headers).collect()
+    }
+}

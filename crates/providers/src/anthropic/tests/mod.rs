@@ -1,0 +1,5 @@
+//! Tests without any connection.
+
+mod answers;
+mod requests;
+mod settings;

@@ -1,0 +1,128 @@
+//! What settings of a server become: its address, its key, a client for it. The same for every provider.
+
+use crate::config::{ConfigError, Headers};
+use crate::key::ApiKey;
+use crate::price::{self, DeclaredPrice};
+use loopd_kernel::Digest;
+use loopd_kernel::machine::ModelTerms;
+use loopd_kernel::units::Price;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Url, redirect, retry};
+use std::path::Path;
+use std::time::Duration;
+
+/// A setting that cannot be right.
+pub(crate) fn wrong(setting: &'static str, problem: impl Into<String>) -> ConfigError {
+    ConfigError::Setting { setting, problem: problem.into() }
+}
+
+/// How a call is bounded.
+pub(crate) fn terms(price: Option<Price>, timeout_ms: Option<u64>, max_attempts: Option<u32>) -> ModelTerms {
+    ModelTerms { price, timeout_ms: timeout_ms.unwrap_or(300_000), max_attempts: max_attempts.unwrap_or(4) }
+}
+
+/// The address of a server: the given one, or the provider's `own`.
+pub(crate) fn base(given: Option<&str>, own: &str) -> Result<Url, ConfigError> {
+    let url: Url = given.unwrap_or(own).parse().map_err(|error| wrong("base_url", format!("{error}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(wrong("base_url", "must begin with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("base_url", "must hold no password; use api_key_env or api_key_file"));
+    }
+    Ok(url)
+}
+
+/// The endpoint below `base`, whose query stays: Azure keeps its API version there.
+pub(crate) fn endpoint(mut base: Url, path: &[&str]) -> Url {
+    if let Ok(mut segments) = base.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    base
+}
+
+/// The key from where the settings say; `usual` is the variable where they say nothing.
+pub(crate) fn key(
+    name: Option<&str>,
+    file: Option<&Path>,
+    usual: Option<&str>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<ApiKey>, ConfigError> {
+    Ok(match (name, file) {
+        (Some(_), Some(_)) => return Err(wrong("api_key_file", "there is api_key_env besides; give one of them")),
+        (None, Some(path)) => Some(ApiKey::from_file(path)?),
+        (name, None) => name.or(usual).map(|name| ApiKey::from_variable(name, variable)).transpose()?,
+    })
+}
+
+/// A key that goes over the network in the clear is worth a word.
+pub(crate) fn warn_of_open_keys(base: &Url, key: Option<&ApiKey>) {
+    if key.is_some() && base.scheme() == "http" && !is_loopback(base) {
+        tracing::warn!(host = base.host_str(), "the API key goes over an unencrypted connection");
+    }
+}
+
+/// Who serves the model, as reasoning remembers it: the given name, the provider's `own` at its own server, or the host.
+pub(crate) fn vendor(given: Option<&str>, own: Option<&str>, base: &Url) -> String {
+    let host = || base.authority().rsplit('@').next().unwrap_or_default();
+    given.or(own).unwrap_or_else(host).to_owned()
+}
+
+/// What shares rate limits: the server and the account there. The key itself stays out of it.
+pub(crate) fn account(base: &Url, key: Option<&ApiKey>) -> String {
+    let key = key.map_or("", ApiKey::reveal);
+    format!("{} {}", base.origin().ascii_serialization(), Digest::of("loopd-account/1", &[key.as_bytes()]).text())
+}
+
+/// Additional headers, as values that show nowhere.
+pub(crate) fn headers(headers: &Headers) -> Result<HeaderMap, ConfigError> {
+    let mut map = HeaderMap::new();
+    for (name, text) in &headers.0 {
+        // The value may be a secret: it is neither in the message nor in debugging output.
+        let name: HeaderName =
+            name.parse().map_err(|_| wrong("headers", format!("{name:?} is no name of a header")))?;
+        let mut value = HeaderValue::from_str(text)
+            .map_err(|_| wrong("headers", format!("the value of {name} holds what no header may hold")))?;
+        value.set_sensitive(true);
+        map.insert(name, value);
+    }
+    Ok(map)
+}
+
+/// The declared price, else the embedded table's; unknown for a server on this machine.
+pub(crate) fn price(declared: Option<DeclaredPrice>, base: &Url, model: &str) -> Option<Price> {
+    if let Some(declared) = declared {
+        return Some(declared.into());
+    }
+    if is_loopback(base) {
+        return None;
+    }
+    let listed = price::listed(base.as_str(), model)?;
+    if listed.long_prompts_cost_more {
+        tracing::warn!(model, "priced as for long prompts; declare a price to be exact");
+    }
+    Some(listed.price)
+}
+
+/// A client for the server at `base`.
+pub(crate) fn client(base: &Url, connect_timeout_ms: Option<u64>) -> Result<reqwest::Client, ConfigError> {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("loopd/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(Duration::from_millis(connect_timeout_ms.unwrap_or(10_000)))
+        // One call is one request: retries are the runtime's, which records them, and a key follows no redirect.
+        .retry(retry::never())
+        .redirect(redirect::Policy::none());
+    // A proxy of the system has no business with a server on this machine.
+    let builder = if is_loopback(base) { builder.no_proxy() } else { builder };
+    builder.build().map_err(ConfigError::Client)
+}
+
+/// Whether a server is on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    match address {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}

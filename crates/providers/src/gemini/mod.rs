@@ -1,0 +1,153 @@
+//! Gemini's `generateContent`, in one piece and as a stream.
+//!
+//! Three rules hold throughout: an answer exists only with the finish reason that completes it; what was generated is
+//! recorded as it came, its signatures byte for byte; one call sends one request.
+
+mod assemble;
+mod chunk;
+mod complaint;
+mod config;
+mod history;
+mod intake;
+mod names;
+mod request;
+mod schema;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::GeminiConfig;
+
+use crate::complaint::clock;
+use crate::intake::{End, is_json, show};
+use crate::key::ApiKey;
+use crate::wire::{Body, excerpt, exchange, header, retry_after, within};
+use assemble::{Assembler, Belongs};
+use async_trait::async_trait;
+use complaint::{Complaint, Known};
+use intake::{Intake, whole};
+use loopd_kernel::machine::ModelTerms;
+use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
+use names::Names;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How much of the body of an error is read.
+const ERROR_BYTES: usize = 64 * 1024;
+/// Where the key goes: never into the address, which ends up in logs.
+const KEY_HEADER: &str = "x-goog-api-key";
+
+/// A model behind a `generateContent` endpoint. [`GeminiConfig::build`] makes it.
+#[derive(Debug, Clone)]
+pub struct Gemini {
+    client: reqwest::Client,
+    endpoint: reqwest::Url,
+    /// Provider and model, as reasoning carries it.
+    origin: String,
+    /// What shares its rate limits with other models.
+    account: String,
+    key: Option<ApiKey>,
+    headers: HeaderMap,
+    terms: ModelTerms,
+    idle_timeout: Duration,
+    stream: bool,
+    structured_output: bool,
+    schema_with_tools: bool,
+    /// A tool use that this model did not sign gets the signature that says so.
+    stand_in_signatures: bool,
+    generation_config: BTreeMap<String, serde_json::Value>,
+    extra_body: BTreeMap<String, serde_json::Value>,
+}
+
+#[async_trait]
+impl Model for Gemini {
+    fn terms(&self) -> ModelTerms {
+        self.terms
+    }
+
+    fn limits_key(&self) -> Option<&str> {
+        Some(&self.account)
+    }
+
+    async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {
+        let names = Names::of(&request.constants.tools);
+        let body = request::encode(self, &request)?;
+        within(&context, self.perform(body, &names, &context)).await
+    }
+}
+
+impl Gemini {
+    async fn perform(&self, body: String, names: &Names, context: &CallContext) -> Result<ModelAnswer, ModelError> {
+        let response = exchange(self.request(body)?).await?;
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        let secrets = self.secrets();
+        let belongs = Belongs { call: context.call, origin: &self.origin, names, secrets: &secrets };
+        if is_json(response.headers()) {
+            let body = Body::new(response, self.idle_timeout).all().await;
+            return match body {
+                Ok(body) => whole(Assembler::new(belongs), &body),
+                Err(why) => Assembler::new(belongs).end(End::Broken(why)),
+            };
+        }
+        streamed(Intake::new(belongs), Body::new(response, self.idle_timeout), context).await
+    }
+
+    fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {
+        let accept = if self.stream { "text/event-stream" } else { "application/json" };
+        let mut request = self
+            .client
+            .post(self.endpoint.clone())
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, accept)
+            .body(body);
+        if let Some(key) = &self.key {
+            let mut value = HeaderValue::from_str(key.reveal())
+                .map_err(|_| ModelError::Unauthorised("the API key holds characters that no header may hold".into()))?;
+            value.set_sensitive(true);
+            request = request.header(KEY_HEADER, value);
+        }
+        Ok(request)
+    }
+
+    async fn refused(&self, response: reqwest::Response) -> ModelError {
+        let status = response.status();
+        let retry_after = retry_after(response.headers(), clock);
+        let text = |name: &str| {
+            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+            value.map(|text| excerpt(text, &self.secrets()))
+        };
+        let mut notes = String::new();
+        if let Some(location) = text(LOCATION.as_str()) {
+            notes.push_str(&format!(" (it redirects to {location}: correct base_url)"));
+        }
+        if let Some(id) = header::REQUEST_IDS.iter().find_map(|name| text(name)) {
+            notes.push_str(&format!(" (request {id})"));
+        }
+        let body = Body::new(response, self.idle_timeout).start(ERROR_BYTES).await;
+        let mut complaint = Complaint::read(Some(status.as_u16()), &String::from_utf8_lossy(&body), &self.secrets());
+        complaint.note(&notes);
+        complaint.into_error(Known { retry_after, ..Known::default() })
+    }
+
+    /// What must not show in an error message, in case a server repeats it.
+    fn secrets(&self) -> Vec<&str> {
+        let headers = self.headers.values().filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= 8);
+        self.key.iter().map(ApiKey::reveal).chain(headers).collect()
+    }
+}
+
+/// An answer that comes as events. It is read to its end: counts may come behind the finish reason.
+async fn streamed(mut intake: Intake<'_>, mut body: Body, context: &CallContext) -> Result<ModelAnswer, ModelError> {
+    loop {
+        match body.next().await {
+            Ok(Some(piece)) => intake.push(&piece, &mut |text| show(context, text))?,
+            Ok(None) => return intake.end(End::Proper),
+            Err(why) => return intake.end(End::Broken(why)),
+        }
+    }
+}
