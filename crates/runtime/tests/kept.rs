@@ -82,8 +82,9 @@ async fn a_heartbeat_that_was_held_up_does_not_shorten_the_lease() {
     let program = Arc::new(World::new(step).tool_taking("pay", EffectClass::Once, 600_000).program().clone());
     let (store, clock) = (MemoryStore::new(), Arc::new(VirtualClock::default()));
     let port = Port::new(store.clone());
-    // The first one is on time; the next one hangs for twenty seconds.
-    *port.slow_beats.lock().unwrap() = [Duration::ZERO, Duration::from_secs(20)].into();
+    // The second one hangs for twenty seconds, and so do those from the fourth on, which would mend what it left.
+    let slow = Duration::from_secs(20);
+    *port.slow_beats.lock().unwrap() = [Duration::ZERO, slow, Duration::ZERO, slow, slow, slow].into();
     let runtime = Runtime::builder(Arc::new(port), Arc::new(FixedPrograms::new([program.clone()])))
         .world(clock.clone(), Arc::new(CountedEntropy::default()))
         .start()
