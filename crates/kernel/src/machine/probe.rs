@@ -52,8 +52,9 @@ impl Work<'_, '_, '_> {
     /// True when the Call may have happened and its target can say so.
     pub(super) fn can_be_probed(&self, call: &Call) -> bool {
         let Target::Tool { tool, .. } = &call.target else { return false };
-        let class = self.env.catalog.tool(tool).map(|terms| terms.class);
-        call.doubt.is_some() && class == Some(EffectClass::Probed)
+        // Nearly no Call is in doubt, and the catalog is asked for those alone.
+        let class = || self.env.catalog.tool(tool).map(|terms| terms.class);
+        call.doubt.is_some() && class() == Some(EffectClass::Probed)
     }
 
     /// The target was asked at `asked_at`. "Not landed" says something only once nothing can land any more.

@@ -3,7 +3,6 @@
 use super::{Call, FoldProblem, Projection, Target};
 use crate::budget::{Limits, Reservation};
 use crate::child::{Child, derive_id};
-use crate::entry::Span;
 use crate::ids::{CallId, Seq};
 use crate::record::{ActionRecord, ChildEnded, ChildParked};
 use crate::units::MicroUsd;
@@ -105,9 +104,4 @@ impl Projection {
         }
         Ok(())
     }
-}
-
-/// The text of a child's input.
-pub(super) fn input(span: Span, payload: &[u8]) -> Result<&str, FoldProblem> {
-    span.text(payload).ok_or(FoldProblem::BadPayload)
 }

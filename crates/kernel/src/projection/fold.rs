@@ -216,8 +216,7 @@ impl Projection {
             }
             ActionRecord::Join { calls, ok } => self.join(*calls, *ok)?,
             ActionRecord::Spawn { input, .. } => {
-                let input = super::children::input(*input, payload)?;
-                self.want_child(entry.seq, ordinal, action, input);
+                self.want_child(entry.seq, ordinal, action, text(*input, payload)?);
             }
             ActionRecord::RaiseChild { child, by } => self.raise_child((entry.seq, ordinal), child, by),
             ActionRecord::Ask { id, ask } => self.open_question(*id, ask.clone(), entry.at),

@@ -394,7 +394,7 @@ impl Activation {
 
     async fn commit(
         &mut self,
-        step: Step,
+        mut step: Step,
         before: loopd_kernel::Seq,
         questions: &[loopd_kernel::question::OpenQuestion],
         item: Option<i64>,
@@ -438,7 +438,7 @@ impl Activation {
         self.soften_cancel();
         self.raise(&step);
         let more = step.more;
-        self.probe(step.probes.clone());
+        self.probe(std::mem::take(&mut step.probes));
         for permit in step.committed() {
             self.perform(permit).await?;
         }
