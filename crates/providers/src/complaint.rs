@@ -74,9 +74,19 @@ pub(crate) struct Known {
     pub(crate) usage: Option<Usage>,
 }
 
-/// The error behind a response that is no success. `idle` is how long no byte of its body may come.
-pub(crate) async fn refused(response: reqwest::Response, idle: Duration, secrets: &[&str]) -> ModelError {
-    let status = response.status();
+/// A response that is no success, as it was read.
+pub(crate) struct Heard {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+    /// What its head says to people, to stand behind the message; empty when it says nothing.
+    pub(crate) notes: String,
+    /// How long its head asks to wait.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// Reads a response that is no success. `idle` is how long no byte of its body may come.
+pub(crate) async fn hear(response: reqwest::Response, idle: Duration, secrets: &[&str]) -> Heard {
+    let status = response.status().as_u16();
     let retry_after = retry_after(response.headers(), clock);
     let text = |name: &str| {
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -90,9 +100,25 @@ pub(crate) async fn refused(response: reqwest::Response, idle: Duration, secrets
         notes.push_str(&format!(" (request {id})"));
     }
     let body = Body::new(response, idle).start(ERROR_BYTES).await;
-    let mut complaint = Complaint::read(Some(status.as_u16()), &String::from_utf8_lossy(&body), secrets);
-    complaint.note(&notes);
-    complaint.into_error(Known { retry_after, ..Known::default() })
+    Heard { status, body: String::from_utf8_lossy(&body).into_owned(), notes, retry_after }
+}
+
+/// The error behind a response that is no success. `idle` is how long no byte of its body may come.
+pub(crate) async fn refused(response: reqwest::Response, idle: Duration, secrets: &[&str]) -> ModelError {
+    let heard = hear(response, idle, secrets).await;
+    let mut complaint = Complaint::read(Some(heard.status), &heard.body, secrets);
+    complaint.message.push_str(&heard.notes);
+    complaint.into_error(Known { retry_after: heard.retry_after, ..Known::default() })
+}
+
+/// The message for people: what was said, behind the status where there is one.
+pub(crate) fn message(said: String, status: Option<u16>) -> String {
+    match (said.is_empty(), status) {
+        (true, Some(status)) => format!("HTTP {status} without a word"),
+        (true, None) => "an error without a word".into(),
+        (false, Some(status)) => format!("HTTP {status}: {said}"),
+        (false, None) => said,
+    }
 }
 
 /// Only for a `Retry-After` date in a response that has no date itself.
@@ -115,13 +141,7 @@ impl Complaint {
         };
         let message = ["message", "detail", "error"].iter().map(|name| text(name)).find(|text| !text.is_empty());
         let message = message.or_else(|| inner.as_str().map(str::to_owned)).unwrap_or_else(|| body.to_owned());
-        let message = excerpt(&message, secrets);
-        let message = match (message.is_empty(), status) {
-            (true, Some(status)) => format!("HTTP {status} without a word"),
-            (true, None) => "an error without a word".into(),
-            (false, Some(status)) => format!("HTTP {status}: {message}"),
-            (false, None) => message,
-        };
+        let message = self::message(excerpt(&message, secrets), status);
         Self {
             status,
             code: text("code").to_lowercase(),
@@ -131,27 +151,9 @@ impl Complaint {
         }
     }
 
-    /// Adds to the message for people.
-    fn note(&mut self, note: &str) {
-        self.message.push_str(note);
-    }
-
     /// The error of the port.
     pub(crate) fn into_error(self, known: Known) -> ModelError {
-        let Known { retry_after, begun, usage } = known;
-        let class = self.class();
-        let message = self.message;
-        match class {
-            // Once it has begun to answer, what it says against the request does not undo what it costs.
-            Class::TooLarge | Class::Rejected | Class::Unauthorised if begun => ModelError::Stopped { message, usage },
-            Class::TooLarge => ModelError::TooLarge(message),
-            Class::Rejected => ModelError::Rejected(message),
-            Class::Unauthorised => ModelError::Unauthorised(message),
-            // These two promise that nothing was generated.
-            Class::RateLimited if !begun => ModelError::RateLimited { message, retry_after },
-            Class::Unavailable if !begun => ModelError::Unavailable { message, retry_after },
-            Class::RateLimited | Class::Unavailable | Class::Interrupted => ModelError::Interrupted { message, usage },
-        }
+        self.class().into_error(self.message, known)
     }
 
     fn class(&self) -> Class {
@@ -167,7 +169,7 @@ impl Complaint {
         }
         let status = self.status.or_else(|| self.code.parse().ok().filter(|code| (300..600).contains(code)));
         match status {
-            Some(status) => by_status(status),
+            Some(status) => Class::of_status(status),
             None => self.by_words(),
         }
     }
@@ -216,7 +218,9 @@ impl Complaint {
     }
 }
 
-enum Class {
+/// What the caller can do about a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
     RateLimited,
     Unavailable,
     Interrupted,
@@ -225,16 +229,35 @@ enum Class {
     Unauthorised,
 }
 
-fn by_status(status: u16) -> Class {
-    match status {
-        401 | 402 | 403 | 407 => Class::Unauthorised,
-        429 => Class::RateLimited,
-        408 | 409 | 425 => Class::Unavailable,
-        // The gateway gave up; whether the model behind it worked, and is paid, nobody says.
-        499 | 504 | 524 => Class::Interrupted,
-        501 | 505 => Class::Rejected,
-        500..=599 => Class::Unavailable,
-        _ => Class::Rejected,
+impl Class {
+    /// The class that a status has where nothing says more.
+    pub(crate) const fn of_status(status: u16) -> Self {
+        match status {
+            401 | 402 | 403 | 407 => Self::Unauthorised,
+            429 => Self::RateLimited,
+            408 | 409 | 425 => Self::Unavailable,
+            // The gateway gave up; whether the model behind it worked, and is paid, nobody says.
+            499 | 504 | 524 => Self::Interrupted,
+            501 | 505 => Self::Rejected,
+            500..=599 => Self::Unavailable,
+            _ => Self::Rejected,
+        }
+    }
+
+    /// The error of the port.
+    pub(crate) fn into_error(self, message: String, known: Known) -> ModelError {
+        let Known { retry_after, begun, usage } = known;
+        match self {
+            // Once it has begun to answer, what it says against the request does not undo what it costs.
+            Self::TooLarge | Self::Rejected | Self::Unauthorised if begun => ModelError::Stopped { message, usage },
+            Self::TooLarge => ModelError::TooLarge(message),
+            Self::Rejected => ModelError::Rejected(message),
+            Self::Unauthorised => ModelError::Unauthorised(message),
+            // These two promise that nothing was generated.
+            Self::RateLimited if !begun => ModelError::RateLimited { message, retry_after },
+            Self::Unavailable if !begun => ModelError::Unavailable { message, retry_after },
+            Self::RateLimited | Self::Unavailable | Self::Interrupted => ModelError::Interrupted { message, usage },
+        }
     }
 }
 

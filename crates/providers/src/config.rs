@@ -252,9 +252,7 @@ impl OpenAiConfig {
         if self.model.is_empty() {
             return Err(wrong("model", "is empty"));
         }
-        if let Some(name) = self.extra_body.keys().find(|name| OWN_MEMBERS.contains(&name.as_str())) {
-            return Err(wrong("extra_body", format!("`{name}` is not for you to set here")));
-        }
+        connect::refuse_own("extra_body", &self.extra_body, &OWN_MEMBERS)?;
         let base = connect::base(self.base_url.as_deref(), OPENAI)?;
         let is_openai = base.host_str() == Some(OPENAI_HOST);
         let usual = is_openai.then_some("OPENAI_API_KEY");

@@ -6,8 +6,10 @@ use crate::price::{self, DeclaredPrice};
 use loopd_kernel::Digest;
 use loopd_kernel::machine::ModelTerms;
 use loopd_kernel::units::Price;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use loopd_runtime::ModelError;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Url, redirect, retry};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -115,6 +117,52 @@ pub(crate) fn client(base: &Url, connect_timeout_ms: Option<u64>) -> Result<reqw
     // A proxy of the system has no business with a server on this machine.
     let builder = if is_loopback(base) { builder.no_proxy() } else { builder };
     builder.build().map_err(ConfigError::Client)
+}
+
+/// One request with a JSON body, without its key.
+pub(crate) fn request(
+    client: &reqwest::Client,
+    endpoint: &Url,
+    headers: &HeaderMap,
+    stream: bool,
+    body: String,
+) -> reqwest::RequestBuilder {
+    let accept = if stream { "text/event-stream" } else { "application/json" };
+    let request = client.post(endpoint.clone()).headers(headers.clone());
+    request.header(CONTENT_TYPE, "application/json").header(ACCEPT, accept).body(body)
+}
+
+/// The same with its key in the header `name`, as a value that shows nowhere.
+///
+/// # Errors
+/// `Unauthorised` when no header may hold it.
+pub(crate) fn with_key(
+    request: reqwest::RequestBuilder,
+    name: HeaderName,
+    text: &str,
+) -> Result<reqwest::RequestBuilder, ModelError> {
+    let mut value = HeaderValue::from_str(text)
+        .map_err(|_| ModelError::Unauthorised("the API key holds characters that no header may hold".into()))?;
+    value.set_sensitive(true);
+    Ok(request.header(name, value))
+}
+
+/// What must not show in an error message, in case a server repeats it.
+pub(crate) fn secrets<'a>(key: Option<&'a ApiKey>, headers: &'a HeaderMap) -> Vec<&'a str> {
+    let headers = headers.values().filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= 8);
+    key.into_iter().map(ApiKey::reveal).chain(headers).collect()
+}
+
+/// Members that people may add to a request, unless the adapter writes them itself.
+pub(crate) fn refuse_own(
+    setting: &'static str,
+    given: &BTreeMap<String, serde_json::Value>,
+    own: &[&str],
+) -> Result<(), ConfigError> {
+    match given.keys().find(|name| own.contains(&name.as_str())) {
+        Some(name) => Err(wrong(setting, format!("`{name}` is not for you to set here"))),
+        None => Ok(()),
+    }
 }
 
 /// Whether a server is on this machine.

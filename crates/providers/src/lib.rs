@@ -15,6 +15,8 @@ mod intake;
 pub mod key;
 pub mod openai;
 pub mod price;
+#[cfg(test)]
+mod said;
 pub mod wire;
 
 pub use anthropic::{Anthropic, AnthropicConfig};

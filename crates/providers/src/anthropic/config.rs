@@ -112,9 +112,7 @@ impl AnthropicConfig {
         if self.model.is_empty() {
             return Err(wrong("model", "is empty"));
         }
-        if let Some(name) = self.extra_body.keys().find(|name| OWN_MEMBERS.contains(&name.as_str())) {
-            return Err(wrong("extra_body", format!("`{name}` is not for you to set here")));
-        }
+        connect::refuse_own("extra_body", &self.extra_body, &OWN_MEMBERS)?;
         if self.extra_body.get("output_config").is_some_and(|value| !value.is_object()) {
             return Err(wrong("extra_body", "`output_config` must be an object"));
         }

@@ -21,6 +21,7 @@ mod tests;
 pub use config::AnthropicConfig;
 
 use crate::complaint::refused;
+use crate::connect;
 use crate::intake::answer;
 use crate::key::ApiKey;
 use crate::wire::{Body, exchange, within};
@@ -28,7 +29,7 @@ use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
 use loopd_kernel::machine::ModelTerms;
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -93,7 +94,7 @@ impl Anthropic {
     async fn perform(&self, request: &ModelRequest, context: &CallContext) -> Result<ModelAnswer, ModelError> {
         let body = request::encode(self, request)?;
         let response = exchange(self.request(body)?).await?;
-        let secrets = self.secrets();
+        let secrets = connect::secrets(self.key.as_ref(), &self.headers);
         if !response.status().is_success() {
             return Err(refused(response, self.idle_timeout, &secrets).await);
         }
@@ -109,29 +110,13 @@ impl Anthropic {
     }
 
     fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {
-        let accept = if self.stream { "text/event-stream" } else { "application/json" };
-        let mut request = self
-            .client
-            .post(self.endpoint.clone())
-            .headers(self.headers.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, accept)
-            .body(body);
+        let mut request = connect::request(&self.client, &self.endpoint, &self.headers, self.stream, body);
         if !self.headers.contains_key(VERSION_HEADER) {
             request = request.header(VERSION_HEADER, VERSION);
         }
-        if let Some(key) = &self.key {
-            let mut value = HeaderValue::from_str(key.reveal())
-                .map_err(|_| ModelError::Unauthorised("the API key holds characters that no header may hold".into()))?;
-            value.set_sensitive(true);
-            request = request.header(KEY_HEADER, value);
+        match &self.key {
+            Some(key) => connect::with_key(request, HeaderName::from_static(KEY_HEADER), key.reveal()),
+            None => Ok(request),
         }
-        Ok(request)
-    }
-
-    /// What must not show in an error message, in case a server repeats it.
-    fn secrets(&self) -> Vec<&str> {
-        let headers = self.headers.values().filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= 8);
-        self.key.iter().map(ApiKey::reveal).chain(headers).collect()
     }
 }

@@ -4,9 +4,10 @@
 //! cannot be used is an error, nothing is dropped in silence.
 
 use super::chunk::{Candidate, Chunk, FunctionPiece, PartPiece};
-use super::complaint::{Complaint, Known};
+use super::complaint::Complaint;
 use super::names::Names;
 use super::usage::Counts;
+use crate::complaint::Known;
 use crate::intake::{End, is_cut};
 use crate::wire::{GrowingText, JsonText, SseEvent, excerpt};
 use loopd_kernel::model::{ModelReply, Part, StopReason};

@@ -1,7 +1,7 @@
 //! What a server says when it refuses, sorted by what the caller can do about it.
 
+use crate::complaint::{Class, Known, hear, message};
 use crate::wire::{excerpt, seconds};
-use loopd_kernel::Usage;
 use loopd_runtime::ModelError;
 use serde_json::Value;
 use std::time::Duration;
@@ -48,15 +48,12 @@ pub(super) struct Complaint {
     retry_delay: Option<Duration>,
 }
 
-/// What was known when the refusal came.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Known {
-    /// How long the head of the response asks to wait.
-    pub(super) retry_after: Option<Duration>,
-    /// A part of the answer had come already, so something was generated.
-    pub(super) begun: bool,
-    /// Usage, where it had been said.
-    pub(super) usage: Option<Usage>,
+/// The error behind a response that is no success. `idle` is how long no byte of its body may come.
+pub(super) async fn refused(response: reqwest::Response, idle: Duration, secrets: &[&str]) -> ModelError {
+    let heard = hear(response, idle, secrets).await;
+    let mut complaint = Complaint::read(Some(heard.status), &heard.body, secrets);
+    complaint.message.push_str(&heard.notes);
+    complaint.into_error(Known { retry_after: heard.retry_after, ..Known::default() })
 }
 
 impl Complaint {
@@ -70,12 +67,7 @@ impl Complaint {
         let said = [text("message"), inner.as_str().unwrap_or_default(), body];
         let said = excerpt(said.iter().find(|said| !said.is_empty()).unwrap_or(&""), secrets);
         let code = inner.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        let message = match (said.is_empty(), status) {
-            (true, Some(status)) => format!("HTTP {status} without a word"),
-            (true, None) => "an error without a word".into(),
-            (false, Some(status)) => format!("HTTP {status}: {said}"),
-            (false, None) => said,
-        };
+        let message = message(said, status);
         Self {
             status: status.or(code.filter(|code| (300..600).contains(code))),
             word: text("status").to_owned(),
@@ -85,29 +77,11 @@ impl Complaint {
         }
     }
 
-    /// Adds to the message for people.
-    pub(super) fn note(&mut self, note: &str) {
-        self.message.push_str(note);
-    }
-
     /// The error of the port.
     pub(super) fn into_error(self, known: Known) -> ModelError {
-        let Known { retry_after, begun, usage } = known;
         // Where head and body disagree, the longer wait satisfies both.
-        let retry_after = retry_after.max(self.retry_delay);
-        let class = self.class();
-        let message = self.message;
-        match class {
-            // Once it has begun to answer, what it says against the request does not undo what it costs.
-            Class::TooLarge | Class::Rejected | Class::Unauthorised if begun => ModelError::Stopped { message, usage },
-            Class::TooLarge => ModelError::TooLarge(message),
-            Class::Rejected => ModelError::Rejected(message),
-            Class::Unauthorised => ModelError::Unauthorised(message),
-            // These two promise that nothing was generated.
-            Class::RateLimited if !begun => ModelError::RateLimited { message, retry_after },
-            Class::Unavailable if !begun => ModelError::Unavailable { message, retry_after },
-            Class::RateLimited | Class::Unavailable | Class::Interrupted => ModelError::Interrupted { message, usage },
-        }
+        let retry_after = known.retry_after.max(self.retry_delay);
+        self.class().into_error(self.message, Known { retry_after, ..known })
     }
 
     fn class(&self) -> Class {
@@ -119,7 +93,7 @@ impl Complaint {
         if says(&ABOUT_THE_ACCOUNT) {
             return Class::Unauthorised;
         }
-        by_word(&self.word).or_else(|| self.status.map(by_status)).unwrap_or(Class::Interrupted)
+        by_word(&self.word).or_else(|| self.status.map(Class::of_status)).unwrap_or(Class::Interrupted)
     }
 }
 
@@ -128,15 +102,6 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     let details = error.get("details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?.as_str()?;
     seconds(delay.strip_suffix('s')?)
-}
-
-enum Class {
-    RateLimited,
-    Unavailable,
-    Interrupted,
-    Rejected,
-    TooLarge,
-    Unauthorised,
 }
 
 fn by_word(word: &str) -> Option<Class> {
@@ -156,22 +121,11 @@ fn by_word(word: &str) -> Option<Class> {
     })
 }
 
-fn by_status(status: u16) -> Class {
-    match status {
-        401 | 402 | 403 | 407 => Class::Unauthorised,
-        429 => Class::RateLimited,
-        408 | 409 | 425 => Class::Unavailable,
-        499 | 504 | 524 => Class::Interrupted,
-        501 | 505 => Class::Rejected,
-        500..=599 => Class::Unavailable,
-        _ => Class::Rejected,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
+    use loopd_kernel::Usage;
 
     /// `status body` per line in, class, wait and message out.
     #[track_caller]

@@ -112,8 +112,8 @@ impl GeminiConfig {
         if model.is_empty() {
             return Err(wrong("model", "is empty"));
         }
-        refuse_own("extra_body", &self.extra_body, &OWN_MEMBERS)?;
-        refuse_own("generation_config", &self.generation_config, &OWN_SETTINGS)?;
+        connect::refuse_own("extra_body", &self.extra_body, &OWN_MEMBERS)?;
+        connect::refuse_own("generation_config", &self.generation_config, &OWN_SETTINGS)?;
         let base = self.base()?;
         let headers = connect::headers(&self.headers)?;
         if headers.contains_key(KEY_HEADER) {
@@ -151,17 +151,6 @@ impl GeminiConfig {
             return Err(wrong("base_url", "must hold no key; use api_key_env or api_key_file"));
         }
         Ok(url)
-    }
-}
-
-fn refuse_own(
-    setting: &'static str,
-    given: &BTreeMap<String, serde_json::Value>,
-    own: &[&str],
-) -> Result<(), ConfigError> {
-    match given.keys().find(|name| own.contains(&name.as_str())) {
-        Some(name) => Err(wrong(setting, format!("`{name}` is not for you to set here"))),
-        None => Ok(()),
     }
 }
 

@@ -19,23 +19,20 @@ mod tests;
 
 pub use config::GeminiConfig;
 
-use crate::complaint::clock;
+use crate::connect;
 use crate::intake::{End, is_json, show};
 use crate::key::ApiKey;
-use crate::wire::{Body, excerpt, exchange, header, retry_after, within};
+use crate::wire::{Body, exchange, within};
 use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
-use complaint::{Complaint, Known};
 use intake::{Intake, whole};
 use loopd_kernel::machine::ModelTerms;
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
 use names::Names;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{HeaderMap, HeaderName};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How much of the body of an error is read.
-const ERROR_BYTES: usize = 64 * 1024;
 /// Where the key goes: never into the address, which ends up in logs.
 const KEY_HEADER: &str = "x-goog-api-key";
 
@@ -81,10 +78,10 @@ impl Model for Gemini {
 impl Gemini {
     async fn perform(&self, body: String, names: &Names, context: &CallContext) -> Result<ModelAnswer, ModelError> {
         let response = exchange(self.request(body)?).await?;
+        let secrets = connect::secrets(self.key.as_ref(), &self.headers);
         if !response.status().is_success() {
-            return Err(self.refused(response).await);
+            return Err(complaint::refused(response, self.idle_timeout, &secrets).await);
         }
-        let secrets = self.secrets();
         let belongs = Belongs { call: context.call, origin: &self.origin, names, secrets: &secrets };
         if is_json(response.headers()) {
             let body = Body::new(response, self.idle_timeout).all().await;
@@ -97,47 +94,11 @@ impl Gemini {
     }
 
     fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {
-        let accept = if self.stream { "text/event-stream" } else { "application/json" };
-        let mut request = self
-            .client
-            .post(self.endpoint.clone())
-            .headers(self.headers.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, accept)
-            .body(body);
-        if let Some(key) = &self.key {
-            let mut value = HeaderValue::from_str(key.reveal())
-                .map_err(|_| ModelError::Unauthorised("the API key holds characters that no header may hold".into()))?;
-            value.set_sensitive(true);
-            request = request.header(KEY_HEADER, value);
+        let request = connect::request(&self.client, &self.endpoint, &self.headers, self.stream, body);
+        match &self.key {
+            Some(key) => connect::with_key(request, HeaderName::from_static(KEY_HEADER), key.reveal()),
+            None => Ok(request),
         }
-        Ok(request)
-    }
-
-    async fn refused(&self, response: reqwest::Response) -> ModelError {
-        let status = response.status();
-        let retry_after = retry_after(response.headers(), clock);
-        let text = |name: &str| {
-            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-            value.map(|text| excerpt(text, &self.secrets()))
-        };
-        let mut notes = String::new();
-        if let Some(location) = text(LOCATION.as_str()) {
-            notes.push_str(&format!(" (it redirects to {location}: correct base_url)"));
-        }
-        if let Some(id) = header::REQUEST_IDS.iter().find_map(|name| text(name)) {
-            notes.push_str(&format!(" (request {id})"));
-        }
-        let body = Body::new(response, self.idle_timeout).start(ERROR_BYTES).await;
-        let mut complaint = Complaint::read(Some(status.as_u16()), &String::from_utf8_lossy(&body), &self.secrets());
-        complaint.note(&notes);
-        complaint.into_error(Known { retry_after, ..Known::default() })
-    }
-
-    /// What must not show in an error message, in case a server repeats it.
-    fn secrets(&self) -> Vec<&str> {
-        let headers = self.headers.values().filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= 8);
-        self.key.iter().map(ApiKey::reveal).chain(headers).collect()
     }
 }
 

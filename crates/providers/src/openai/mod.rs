@@ -15,6 +15,7 @@ mod usage;
 mod tests;
 
 use crate::complaint::refused;
+use crate::connect;
 use crate::intake::answer;
 use crate::key::ApiKey;
 use crate::wire::{Body, exchange, within};
@@ -22,7 +23,7 @@ use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
 use loopd_kernel::machine::ModelTerms;
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -103,7 +104,7 @@ impl Model for OpenAi {
 impl OpenAi {
     async fn perform(&self, body: String, context: &CallContext) -> Result<ModelAnswer, ModelError> {
         let response = exchange(self.request(body)?).await?;
-        let secrets = self.secrets();
+        let secrets = connect::secrets(self.key.as_ref(), &self.headers);
         if !response.status().is_success() {
             return Err(refused(response, self.idle_timeout, &secrets).await);
         }
@@ -113,30 +114,11 @@ impl OpenAi {
     }
 
     fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {
-        let accept = if self.stream { "text/event-stream" } else { "application/json" };
-        let mut request = self
-            .client
-            .post(self.endpoint.clone())
-            .headers(self.headers.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, accept)
-            .body(body);
-        if let Some(key) = &self.key {
-            let (name, text) = match &self.key_header {
-                Some(name) => (name.clone(), key.reveal().to_owned()),
-                None => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
-            };
-            let mut value = HeaderValue::from_str(&text)
-                .map_err(|_| ModelError::Unauthorised("the API key holds characters that no header may hold".into()))?;
-            value.set_sensitive(true);
-            request = request.header(name, value);
+        let request = connect::request(&self.client, &self.endpoint, &self.headers, self.stream, body);
+        match (&self.key, &self.key_header) {
+            (None, _) => Ok(request),
+            (Some(key), Some(name)) => connect::with_key(request, name.clone(), key.reveal()),
+            (Some(key), None) => connect::with_key(request, AUTHORIZATION, &format!("Bearer {}", key.reveal())),
         }
-        Ok(request)
-    }
-
-    /// What must not show in an error message, in case a server repeats it.
-    fn secrets(&self) -> Vec<&str> {
-        let headers = self.headers.values().filter_map(|value| value.to_str().ok()).filter(|text| text.len() >= 8);
-        self.key.iter().map(ApiKey::reveal).chain(headers).collect()
     }
 }

@@ -1,12 +1,11 @@
 //! The Messages API over a real connection.
 
-use crate::support::{Seen, Server, Step, call, chunk, context, last_chunk, request, response, stream_head};
+use crate::support::{Seen, Server, Step, chunk, context, last_chunk, once, request, response, stream_head};
 use expect_test::{Expect, expect};
 use loopd_kernel::model::{Message, ModelConstants, Part, ToolOffer};
 use loopd_providers::{AnthropicConfig, ModelConfig, from_config_with};
-use loopd_runtime::{Model, ModelAnswer, ModelError};
+use loopd_runtime::{Model, ModelError};
 use std::sync::Arc;
-use tokio::runtime::Runtime;
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
@@ -38,34 +37,10 @@ fn model(config: AnthropicConfig) -> Arc<dyn Model> {
     from_config_with(&ModelConfig::Anthropic(config), &|_| Some("sk-secret-1".into())).expect("a model")
 }
 
-fn render(result: &Result<ModelAnswer, ModelError>) -> String {
-    match result {
-        Err(error) => {
-            let (wait, usage) = (error.retry_after(), error.usage().map(|usage| usage.total()));
-            format!("{error}\nwait {wait:?}, usage {usage:?}\n")
-        }
-        Ok(answer) => {
-            let parts: String = answer.reply.parts.iter().map(|part| format!("{part:?}\n")).collect();
-            let total = answer.usage.map(|usage| usage.total());
-            format!("{parts}{:?} by {:?}, usage {total:?}\n", answer.reply.stop, answer.reply.model)
-        }
-    }
-}
-
 /// One call to a server that always does `steps`. It may get one request only.
 #[track_caller]
 fn check(steps: Vec<Step>, expect: Expect) {
-    let result = Runtime::new().expect("a runtime").block_on(async {
-        let mut server = Server::always(steps).await;
-        let (result, shown) = call(&model(config(&server.url)), request(), context()).await;
-        if let Ok(answer) = &result {
-            assert!(shown.is_empty() || shown == answer.reply.joined_text(), "{shown}");
-        }
-        assert!(server.seen.try_recv().is_ok(), "no request came");
-        assert!(server.seen.try_recv().is_err(), "a second request came");
-        render(&result)
-    });
-    expect.assert_eq(&result.replace("127.0.0.1", "HERE"));
+    expect.assert_eq(&once(steps, |url| model(config(url))));
 }
 
 fn good() -> Expect {

@@ -1,9 +1,11 @@
 //! The cases.
 
-use crate::support::{Server, Step, call, chunk, config, context, last_chunk, model, request, response, stream_head};
+use crate::support::{
+    Server, Step, chunk, config, context, last_chunk, model, once, render, request, response, stream_head,
+};
 use expect_test::{Expect, expect};
 use loopd_kernel::model::{Message, Part};
-use loopd_runtime::{CallContext, ModelAnswer, ModelError};
+use loopd_runtime::{CallContext, ModelError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -18,38 +20,16 @@ const GOOD: &str = concat!(
     "data: [DONE]\n\n",
 );
 
-fn render(result: &Result<ModelAnswer, ModelError>) -> String {
-    match result {
-        Err(error) => {
-            let (wait, usage) = (error.retry_after(), error.usage().map(|usage| usage.total()));
-            format!("{error}\nwait {wait:?}, usage {usage:?}\n")
-        }
-        Ok(answer) => {
-            let parts: String = answer.reply.parts.iter().map(|part| format!("{part:?}\n")).collect();
-            let total = answer.usage.map(|usage| usage.total());
-            format!("{parts}{:?} by {:?}, usage {total:?}\n", answer.reply.stop, answer.reply.model)
-        }
-    }
-}
-
 /// One call to a server that always does `steps`. It may get one request only.
 #[track_caller]
 fn check(steps: Vec<Step>, expect: Expect) {
-    let result = Runtime::new().expect("a runtime").block_on(async {
-        let mut server = Server::always(steps).await;
-        let mut config = config(&server.url);
+    let made = |url: &str| {
+        let mut config = config(url);
         config.idle_timeout_ms = Some(200);
         config.api_key_env = Some("KEY".into());
-        let (result, shown) = call(&model(config), request(), context()).await;
-        if let Ok(answer) = &result {
-            // A reply that was not streamed shows nothing on the way.
-            assert!(shown.is_empty() || shown == answer.reply.joined_text(), "{shown}");
-        }
-        assert!(server.seen.try_recv().is_ok(), "no request came");
-        assert!(server.seen.try_recv().is_err(), "a second request came");
-        render(&result)
-    });
-    expect.assert_eq(&result.replace("127.0.0.1", "HERE"));
+        model(config)
+    };
+    expect.assert_eq(&once(steps, made));
 }
 
 fn good() -> Expect {

@@ -181,3 +181,35 @@ pub async fn call(
     }
     (result, shown)
 }
+
+/// What a call came to, in words.
+pub fn render(result: &Result<ModelAnswer, ModelError>) -> String {
+    match result {
+        Err(error) => {
+            let (wait, usage) = (error.retry_after(), error.usage().map(|usage| usage.total()));
+            format!("{error}\nwait {wait:?}, usage {usage:?}\n")
+        }
+        Ok(answer) => {
+            let parts: String = answer.reply.parts.iter().map(|part| format!("{part:?}\n")).collect();
+            let total = answer.usage.map(|usage| usage.total());
+            format!("{parts}{:?} by {:?}, usage {total:?}\n", answer.reply.stop, answer.reply.model)
+        }
+    }
+}
+
+/// One call of a model made for the address of a server that always does `steps`. It may get one request only, and
+/// nothing may be shown that is not in the answer.
+pub fn once(steps: Vec<Step>, model: impl FnOnce(&str) -> Arc<dyn Model>) -> String {
+    let result = tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+        let mut server = Server::always(steps).await;
+        let (result, shown) = call(&model(&server.url), request(), context()).await;
+        if let Ok(answer) = &result {
+            // A reply that was not streamed shows nothing on the way.
+            assert!(shown.is_empty() || shown == answer.reply.joined_text(), "{shown}");
+        }
+        assert!(server.seen.try_recv().is_ok(), "no request came");
+        assert!(server.seen.try_recv().is_err(), "a second request came");
+        render(&result)
+    });
+    result.replace("127.0.0.1", "HERE")
+}

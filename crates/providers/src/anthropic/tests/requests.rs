@@ -3,8 +3,9 @@
 use super::super::AnswerFormat;
 use super::super::request::encode;
 use crate::AnthropicConfig;
+use crate::said::{assistant, failure, reasoning, result, text, user, uses};
 use expect_test::{Expect, expect};
-use loopd_kernel::model::{Message, ModelConstants, Part, ToolOffer};
+use loopd_kernel::model::{Message, ModelConstants, ToolOffer};
 use loopd_runtime::ModelRequest;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -16,34 +17,6 @@ fn local() -> AnthropicConfig {
     config.vendor = Some("v".into());
     config.prompt_cache = Some(false);
     config
-}
-
-fn user(text: &str) -> Message {
-    Message::User { text: text.into() }
-}
-
-fn text(text: &str) -> Part {
-    Part::Text { text: text.into() }
-}
-
-fn uses(id: &str, name: &str, args: &str) -> Part {
-    Part::ToolUse { id: id.into(), name: name.into(), args: args.into() }
-}
-
-fn reasoning(origin: &str, opaque: &str) -> Part {
-    Part::Reasoning { opaque: opaque.into(), origin: origin.into() }
-}
-
-fn assistant(parts: &[Part]) -> Message {
-    Message::Assistant { parts: parts.to_vec() }
-}
-
-fn result(id: &str, text: &str) -> Message {
-    Message::Tool { id: id.into(), text: text.into(), error: false }
-}
-
-fn failure(id: &str, text: &str) -> Message {
-    Message::Tool { id: id.into(), text: text.into(), error: true }
 }
 
 fn offer(name: &str) -> ToolOffer {

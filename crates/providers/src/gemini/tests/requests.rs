@@ -6,9 +6,10 @@ use super::super::intake::whole;
 use super::super::names::Names;
 use super::super::request::encode;
 use crate::GeminiConfig;
+use crate::said::{assistant, reasoning, result, text, user, uses};
 use expect_test::{Expect, expect};
 use loopd_kernel::CallId;
-use loopd_kernel::model::{Message, ModelConstants, Part, ToolOffer};
+use loopd_kernel::model::{Message, ModelConstants, ToolOffer};
 use loopd_runtime::ModelRequest;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -18,30 +19,6 @@ fn local(model: &str) -> GeminiConfig {
     let mut config = GeminiConfig::new(model).at("http://127.0.0.1:1/v1beta");
     config.vendor = Some("gemini".into());
     config
-}
-
-fn user(text: &str) -> Message {
-    Message::User { text: text.into() }
-}
-
-fn text(text: &str) -> Part {
-    Part::Text { text: text.into() }
-}
-
-fn uses(id: &str, name: &str, args: &str) -> Part {
-    Part::ToolUse { id: id.into(), name: name.into(), args: args.into() }
-}
-
-fn reasoning(origin: &str, opaque: &str) -> Part {
-    Part::Reasoning { opaque: opaque.into(), origin: origin.into() }
-}
-
-fn assistant(parts: &[Part]) -> Message {
-    Message::Assistant { parts: parts.to_vec() }
-}
-
-fn result(id: &str, text: &str) -> Message {
-    Message::Tool { id: id.into(), text: text.into(), error: false }
 }
 
 fn offer(name: &str, parameters: &str) -> ToolOffer {

@@ -3,6 +3,7 @@
 use super::super::request::encode;
 use super::super::{ReplayReasoning, StructuredOutput};
 use crate::OpenAiConfig;
+use crate::said::{assistant, reasoning, result, text, user, uses};
 use expect_test::{Expect, expect};
 use loopd_kernel::model::{Message, ModelConstants, Part, ToolOffer};
 use loopd_runtime::ModelRequest;
@@ -14,30 +15,6 @@ fn local() -> OpenAiConfig {
     let mut config = OpenAiConfig::new("m").at("http://127.0.0.1:1/v1");
     config.vendor = Some("v".into());
     config
-}
-
-fn user(text: &str) -> Message {
-    Message::User { text: text.into() }
-}
-
-fn text(text: &str) -> Part {
-    Part::Text { text: text.into() }
-}
-
-fn uses(id: &str, name: &str, args: &str) -> Part {
-    Part::ToolUse { id: id.into(), name: name.into(), args: args.into() }
-}
-
-fn reasoning(origin: &str, opaque: &str) -> Part {
-    Part::Reasoning { opaque: opaque.into(), origin: origin.into() }
-}
-
-fn assistant(parts: &[Part]) -> Message {
-    Message::Assistant { parts: parts.to_vec() }
-}
-
-fn result(id: &str, text: &str) -> Message {
-    Message::Tool { id: id.into(), text: text.into(), error: false }
 }
 
 fn offer(name: &str) -> ToolOffer {
