@@ -154,6 +154,8 @@ fn what(step: &Step, question: Option<usize>) -> String {
         StepKind::Cancel => format!("asked by {}: {}", step.name, step.args),
         StepKind::Fail => step.args.clone(),
         StepKind::Note => note(&step.args),
+        StepKind::Compact => format!("a summary takes the place of what was said: {}", step.args),
+        StepKind::Interrupt => "what was under way was given up".into(),
         StepKind::Speak | StepKind::Sleep | StepKind::Finish => step.args.clone(),
         StepKind::Label | StepKind::Wait | StepKind::Signal => format!("{} {}", step.name, step.args),
     }
@@ -161,14 +163,14 @@ fn what(step: &Step, question: Option<usize>) -> String {
 
 fn last_message(args: &str) -> Option<String> {
     match serde_json::from_str::<ModelCall>(args).ok()?.messages.pop()? {
-        Message::User { text } | Message::Tool { text, .. } => Some(text),
+        Message::User { text, .. } | Message::Tool { text, .. } => Some(text),
         Message::Assistant { .. } => None,
     }
 }
 
 fn note(args: &str) -> String {
     match serde_json::from_str::<Message>(args) {
-        Ok(Message::User { text }) => format!("to the model: {text}"),
+        Ok(Message::User { text, .. }) => format!("to the model: {text}"),
         Ok(Message::Tool { text, .. }) => format!("refused: {text}"),
         Ok(Message::Assistant { .. }) | Err(_) => args.into(),
     }

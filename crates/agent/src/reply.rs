@@ -82,7 +82,7 @@ fn fail(code: &str, message: String) -> Decision {
 }
 
 fn note(text: impl Into<String>) -> Decision {
-    Decision::none().and(Action::Note(Message::User { text: text.into() }))
+    Decision::none().and(Action::Note(Message::user(text)))
 }
 
 fn empty(state: &mut State, hint: &str) -> Decision {

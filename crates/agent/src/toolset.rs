@@ -96,7 +96,7 @@ impl Toolset {
             let question = ask::question(args, id.into());
             return question.map(Action::Ask).map_err(|why| Refusal::new("tool.invalid_args", why.to_string()));
         }
-        Ok(Action::CallTool(ToolCall { tool: name.into(), args: args.into(), reply_to: Some(id.into()) }))
+        Ok(Action::CallTool(ToolCall { tool: name.into(), args: args.into(), reply_to: Some(id.into()), cap: None }))
     }
 
     fn unknown(&self, name: &str) -> Refusal<'static> {

@@ -18,6 +18,9 @@ pub struct ToolCall {
     pub args: String,
     /// The model's tool use that the result replies to; such a result joins the Transcript.
     pub reply_to: Option<String>,
+    /// Bytes of the result that join the Transcript; the middle of a longer one is left out there, and all of it
+    /// stays in the Journal.
+    pub cap: Option<u64>,
 }
 
 impl ToolCall {
@@ -26,7 +29,7 @@ impl ToolCall {
     /// # Errors
     /// A [`Failure`] with code `loop.decode` when the arguments do not serialise.
     pub fn new(tool: impl Into<String>, args: &impl Serialize) -> Result<Self, Failure> {
-        Ok(Self { tool: tool.into(), args: serde_json::to_string(args)?, reply_to: None })
+        Ok(Self { tool: tool.into(), args: serde_json::to_string(args)?, reply_to: None, cap: None })
     }
 }
 
@@ -89,6 +92,13 @@ pub enum Action {
     /// Add a message to the Transcript that no Call produced, for example a typed error for a tool use
     /// that cannot run.
     Note(crate::model::Message),
+    /// Let the Transcript begin anew with the Run's input and this summary of what was said since. What joined it
+    /// after the last [`ModelCall::aside`] over the Transcript was decided stays behind the summary. A Run in which a
+    /// Call or Question still has to reply to the Transcript fails as `loop.compact`.
+    Compact(String),
+    /// Give up what is in flight and may be cut (`pure`, `read`, `billable`), and what was not sent yet. No Event tells
+    /// of it; a tool use reads that it was interrupted.
+    CancelCalls,
     /// Attach a label to the Run.
     Label {
         /// Its key.
@@ -166,7 +176,7 @@ impl Decision {
     /// Calls one more tool at the same time.
     pub fn and_tool(self, name: impl Into<String>, args: &impl Serialize) -> Self {
         match serde_json::to_string(args) {
-            Ok(args) => self.and(Action::CallTool(ToolCall { tool: name.into(), args, reply_to: None })),
+            Ok(args) => self.and(Action::CallTool(ToolCall { tool: name.into(), args, reply_to: None, cap: None })),
             Err(error) => self.and(Action::Fail(error.into())),
         }
     }

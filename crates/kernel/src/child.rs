@@ -54,6 +54,8 @@ pub struct Spawn {
     pub close: ClosePolicy,
     /// The model's tool use that its outcome replies to; such an outcome joins the Transcript.
     pub reply_to: Option<String>,
+    /// Bytes of its output that join the Transcript; the middle of a longer one is left out there.
+    pub cap: Option<u64>,
 }
 
 impl Spawn {
@@ -68,6 +70,7 @@ impl Spawn {
             limits: Limits::default(),
             close: ClosePolicy::Cancel,
             reply_to: None,
+            cap: None,
         }
     }
 }
@@ -96,6 +99,9 @@ pub struct Child {
     /// The model's tool use that its outcome replies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
+    /// Bytes of its output that join the Transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<u64>,
     /// True: it is parked, and the parent knows.
     #[serde(default)]
     pub parked: bool,

@@ -5,6 +5,7 @@ use crate::digest::Digest;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::ids::{RunId, Seq};
+use crate::transcript::Head;
 use crate::units::TimeMs;
 use alloc::string::String;
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub struct Cx {
     pub now: TimeMs,
     /// The iteration.
     pub iteration: u64,
+    /// The Transcript as it stands when the transition runs.
+    pub transcript: Head,
 }
 
 impl Cx {

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::ids::{CallId, QuestionId, RunId, TimerId};
-use crate::model::ModelReply;
+use crate::model::{KnownUsage, ModelReply};
 use crate::outcome::Outcome;
 use crate::question::QuestionEnd;
 use alloc::string::String;
@@ -26,6 +26,9 @@ pub enum Event {
         reply: ModelReply,
         /// The budget left room for less output than the Loop asked for: a reply that was cut was cut by it.
         clamped: bool,
+        /// What it consumed, where the provider said so: the size of the conversation in tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: KnownUsage,
     },
     /// A tool returned.
     ToolReturned(ToolReturned),

@@ -28,17 +28,19 @@ pub struct ModelCall {
     /// The sampling temperature in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_milli: Option<u32>,
+    /// True: the reply does not join the Transcript, as that of a summary does not.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub aside: bool,
+    /// Bytes of one tool result that this request holds; the middle of a longer one is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_cap: Option<u64>,
 }
 
 impl ModelCall {
     /// A call with one user message and no Transcript.
     #[must_use]
     pub fn prompt(model: impl Into<String>, text: impl Into<String>) -> Self {
-        Self {
-            messages: alloc::vec![Message::User { text: text.into() }],
-            transcript: false,
-            ..Self::transcript(model)
-        }
+        Self { messages: alloc::vec![Message::user(text)], transcript: false, ..Self::transcript(model) }
     }
 
     /// A call with the Run's Transcript.
@@ -51,6 +53,8 @@ impl ModelCall {
             messages: Vec::new(),
             max_output_tokens: 4096,
             temperature_milli: None,
+            aside: false,
+            result_cap: None,
         }
     }
 }
@@ -121,6 +125,9 @@ pub enum Message {
     User {
         /// The text.
         text: String,
+        /// Images and files that come with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     },
     /// What the model said earlier.
     Assistant {
@@ -137,6 +144,35 @@ pub enum Message {
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         error: bool,
     },
+}
+
+impl Message {
+    /// Text from a person or the Loop, without attachments.
+    #[must_use]
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { text: text.into(), attachments: Vec::new() }
+    }
+}
+
+/// An image or a file that comes with a message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attachment {
+    /// Its media type, for example `image/png` or `application/pdf`.
+    pub media_type: String,
+    /// Its name, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its bytes in base64: the standard alphabet, padded.
+    pub data: String,
+}
+
+impl Attachment {
+    /// True for pictures, which models see and do not read as text.
+    #[must_use]
+    pub fn is_image(&self) -> bool {
+        self.media_type.starts_with("image/")
+    }
 }
 
 /// One part of a model's reply.

@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::effect::EffectClass;
 use crate::entry::{Kind, Span};
 use crate::failure::Failure;
-use crate::ids::{CallId, Epoch, QuestionId, RunId, TimerId};
+use crate::ids::{CallId, Epoch, QuestionId, RunId, Seq, TimerId};
 use crate::model::ModelCall;
 use crate::outcome::Outcome;
 use crate::patch::StatePatch;
@@ -132,6 +132,9 @@ pub enum ActionRecord {
         /// The model's tool use that the result replies to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
+        /// Bytes of the result that join the Transcript.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cap: Option<u64>,
     },
     /// The last `calls` Calls of this decision are joined.
     Join {
@@ -164,6 +167,9 @@ pub enum ActionRecord {
         /// The model's tool use that its outcome replies to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
+        /// Bytes of its output that join the Transcript.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cap: Option<u64>,
     },
     /// Signal another Run.
     Signal {
@@ -215,6 +221,15 @@ pub enum ActionRecord {
     },
     /// A message for the Transcript, as JSON in the payload.
     Note(Span),
+    /// The Transcript begins anew.
+    Compact {
+        /// The summary.
+        summary: Span,
+        /// What Entries after this one said stays.
+        after: Seq,
+    },
+    /// What may be cut is cancelled in this commit.
+    CancelCalls,
     /// A label.
     Label(String, String),
     /// Finish with the output.
@@ -367,6 +382,21 @@ pub enum Joins {
     Assistant,
     /// As the result of the tool use with this id.
     Tool(String),
+    /// As the result of a tool use, of which the Transcript holds at most so much.
+    Capped {
+        /// The tool use.
+        id: String,
+        /// Bytes.
+        cap: u64,
+    },
+}
+
+impl Joins {
+    /// As the result of `reply_to`, where there is one.
+    pub(crate) fn reply(reply_to: Option<&String>, cap: Option<u64>) -> Option<Self> {
+        let id = reply_to?.clone();
+        Some(cap.map_or_else(|| Self::Tool(id.clone()), |cap| Self::Capped { id: id.clone(), cap }))
+    }
 }
 
 /// A Call has its one settlement.

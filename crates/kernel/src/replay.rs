@@ -277,16 +277,19 @@ fn parts<'a>(action: &'a ActionRecord, payload: &[u8]) -> (&'static str, &'a str
             let said = messages.as_ref().map(|span| alloc::format!(" {}", text(span))).unwrap_or_default();
             ("model", &call.model, alloc::format!("{}{said} as {id}", json(serde_json::to_string(call))))
         }
-        ActionRecord::Tool { id, tool, args, reply_to } => {
-            let reply_to = reply_to.as_ref().map(|name| alloc::format!(" for {name}")).unwrap_or_default();
+        ActionRecord::Tool { id, tool, args, reply_to, cap } => {
+            let mut reply_to = reply_to.as_ref().map(|name| alloc::format!(" for {name}")).unwrap_or_default();
+            if let Some(cap) = cap {
+                reply_to.push_str(&alloc::format!(", {cap} bytes"));
+            }
             ("tool", tool, alloc::format!("{} as {id}{reply_to}", text(args)))
         }
         ActionRecord::Join { calls, ok } => {
             let ok = ok.map_or_else(|| String::from("all"), |ok| alloc::format!("the first {ok}"));
             ("join", "", alloc::format!("{ok} of {calls}"))
         }
-        ActionRecord::Spawn { id, name, loop_name, definition, input, limits, close, reply_to } => {
-            let terms = json(serde_json::to_string(&(definition, limits, close, reply_to)));
+        ActionRecord::Spawn { id, name, loop_name, definition, input, limits, close, reply_to, cap } => {
+            let terms = json(serde_json::to_string(&(definition, limits, close, reply_to, cap)));
             ("spawn", loop_name, alloc::format!("{name} {} {terms} as {id}", text(input)))
         }
         ActionRecord::Signal { to, name, body } => {
@@ -303,6 +306,8 @@ fn parts<'a>(action: &'a ActionRecord, payload: &[u8]) -> (&'static str, &'a str
         }
         ActionRecord::Sleep { ms, .. } => ("sleep", "", alloc::format!("{ms} ms")),
         ActionRecord::Note(span) => ("note", "", text(span)),
+        ActionRecord::Compact { summary, after } => ("compact", "", alloc::format!("after {after}: {}", text(summary))),
+        ActionRecord::CancelCalls => ("cancel calls", "", String::new()),
         ActionRecord::Label(key, value) => ("label", key, value.clone()),
         ActionRecord::Finish(span) => ("finish", "", text(span)),
         ActionRecord::Fail(failure) => ("fail", &failure.code, failure.message.clone()),

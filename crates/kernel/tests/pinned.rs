@@ -38,7 +38,13 @@ fn one_of_every_kind() -> Vec<Record> {
             consumed: 2,
             actions: vec![
                 ActionRecord::Model { id: CallId(1), call: ModelCall::transcript("demo"), messages: Some(Span(0, 9)) },
-                ActionRecord::Tool { id: CallId(2), tool: "pay".into(), args: Span(9, 2), reply_to: Some("t1".into()) },
+                ActionRecord::Tool {
+                    id: CallId(2),
+                    tool: "pay".into(),
+                    args: Span(9, 2),
+                    reply_to: Some("t1".into()),
+                    cap: None,
+                },
                 ActionRecord::Join { calls: 2, ok: Some(1) },
                 ActionRecord::Spawn {
                     id: CallId(3),
@@ -49,6 +55,7 @@ fn one_of_every_kind() -> Vec<Record> {
                     limits: Limits { tokens: Some(9), ..Limits::default() },
                     close: ClosePolicy::Abandon,
                     reply_to: Some("t2".into()),
+                    cap: Some(64),
                 },
                 ActionRecord::Signal { to: Recipient::Parent, name: "go".into(), body: Span(0, 1) },
                 ActionRecord::RaiseChild { child: "first".into(), by: Limits { tokens: Some(1), ..Limits::default() } },
@@ -61,6 +68,8 @@ fn one_of_every_kind() -> Vec<Record> {
                 ActionRecord::Wait { signals: vec!["go".into()], timeout: Some((TimerId(1), 5)) },
                 ActionRecord::Sleep { id: TimerId(2), ms: 7 },
                 ActionRecord::Note(Span(0, 2)),
+                ActionRecord::Compact { summary: Span(0, 2), after: Seq(1) },
+                ActionRecord::CancelCalls,
                 ActionRecord::Label("k".into(), "v".into()),
                 ActionRecord::Finish(Span(0, 4)),
             ],
@@ -143,7 +152,7 @@ fn one_of_every_kind() -> Vec<Record> {
             child: RunId([4; 16]),
             outcome: Outcome::Completed { output: String::new() },
             spent: Spent { usage: Usage::default(), charged_tokens: 5, money: MicroUsd(6) },
-            joins: Some(Joins::Tool("t2".into())),
+            joins: Some(Joins::Capped { id: "t2".into(), cap: 64 }),
         }),
         Record::ChildParked(ChildParked {
             call: CallId(3),
@@ -166,7 +175,7 @@ fn every_record_has_these_bytes_and_reads_back() {
     expect![[r#"
         1 started {"tenant":"default","loop":"refund","version":"1","definition":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","input":[0,5],"state":[5,2],"limits":{"iterations":3,"micro_usd":250000},"projection":1,"admission":"order-7","state_version":2,"parent":{"run":"run_03030303030303030303030303030303","call":4,"depth":1}}
         2 iteration_started {"iteration":1}
-        3 decided {"consumed":2,"actions":[{"model":{"id":1,"call":{"model":"demo","transcript":true,"max_output_tokens":4096},"messages":[0,9]}},{"tool":{"id":2,"tool":"pay","args":[9,2],"reply_to":"t1"}},{"join":{"calls":2,"ok":1}},{"spawn":{"id":3,"name":"first","loop":"refund","definition":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","input":[0,2],"limits":{"tokens":9},"close":"abandon","reply_to":"t2"}},{"signal":{"to":"parent","name":"go","body":[0,1]}},{"raise_child":{"child":"first","by":{"tokens":1}}},{"cancel_child":{"child":"first","reason":"enough"}},{"speak":[0,1]},{"ask":{"id":1,"ask":{"kind":"confirm","prompt":"pay?","expires_in_ms":1000}}},{"wait":{"signals":["go"],"timeout":[1,5]}},{"sleep":{"id":2,"ms":7}},{"note":[0,2]},{"label":["k","v"]},{"finish":[0,4]}],"patch":{"splice":[3,1,"x"]},"state":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
+        3 decided {"consumed":2,"actions":[{"model":{"id":1,"call":{"model":"demo","transcript":true,"max_output_tokens":4096},"messages":[0,9]}},{"tool":{"id":2,"tool":"pay","args":[9,2],"reply_to":"t1"}},{"join":{"calls":2,"ok":1}},{"spawn":{"id":3,"name":"first","loop":"refund","definition":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","input":[0,2],"limits":{"tokens":9},"close":"abandon","reply_to":"t2","cap":64}},{"signal":{"to":"parent","name":"go","body":[0,1]}},{"raise_child":{"child":"first","by":{"tokens":1}}},{"cancel_child":{"child":"first","reason":"enough"}},{"speak":[0,1]},{"ask":{"id":1,"ask":{"kind":"confirm","prompt":"pay?","expires_in_ms":1000}}},{"wait":{"signals":["go"],"timeout":[1,5]}},{"sleep":{"id":2,"ms":7}},{"note":[0,2]},{"compact":{"summary":[0,2],"after":1}},"cancel_calls",{"label":["k","v"]},{"finish":[0,4]}],"patch":{"splice":[3,1,"x"]},"state":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
         4 definition_changed {"version":"1.1","definition":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","state_version":2,"patch":{"set":"{}"},"state":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
         5 recovered {"epoch":2,"again":[1]}
         6 parked {"outcome":{"outcome":"budget_exceeded","breach":{"dimension":"tokens","limit":10,"used":9,"needed":2}}}
@@ -181,7 +190,7 @@ fn every_record_has_these_bytes_and_reads_back() {
         40 signal {"name":"go"}
         41 question_ended {"question":1,"end":"answered","actor":"ann"}
         42 timer_fired {"timer":1}
-        43 child_ended {"call":3,"child":"run_04040404040404040404040404040404","outcome":{"outcome":"completed","output":""},"spent":{"usage":{},"charged_tokens":5,"money":6},"joins":{"tool":"t2"}}
+        43 child_ended {"call":3,"child":"run_04040404040404040404040404040404","outcome":{"outcome":"completed","output":""},"spent":{"usage":{},"charged_tokens":5,"money":6},"joins":{"capped":{"id":"t2","cap":64}}}
         44 child_parked {"call":3,"child":"run_04040404040404040404040404040404","outcome":{"outcome":"interrupted","interrupt":{"by":"shutdown"}}}
         46 cancel_requested {"actor":"ann","reason":"enough"}
         47 budget_changed {"by":"ann","raise":{}}

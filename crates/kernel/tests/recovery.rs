@@ -191,7 +191,7 @@ fn a_models_output_is_clamped_to_what_is_left() {
 }
 
 fn replies_to_a_tool_use(event: Event) -> Result<Decision, Failure> {
-    let call = ToolCall { tool: "look".into(), args: "1".into(), reply_to: Some("use-1".into()) };
+    let call = ToolCall { tool: "look".into(), args: "1".into(), reply_to: Some("use-1".into()), cap: None };
     Ok(match event {
         Event::IterationStarted { iteration: 1 } => Decision::none().and(Action::CallTool(call)),
         Event::IterationStarted { .. } => Decision::wait("go"),

@@ -3,6 +3,7 @@
 
 use crate::fail::{fail, must};
 use loopd_fixture::excerpt;
+use loopd_kernel::transcript::Head;
 use loopd_kernel::{Cx, Event, Loop, RunId, Seq, TimeMs, erase};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,7 +30,13 @@ pub fn state_is_ordered<L: Loop>(definition: L, input: &L::Input, events: impl I
         }
     }
     for (number, event) in (1..).zip(events) {
-        let cx = Cx { run: RunId([1; 16]), consumed: Seq(number), now: TimeMs(0), iteration: 1 };
+        let cx = Cx {
+            run: RunId([1; 16]),
+            consumed: Seq(number),
+            now: TimeMs(0),
+            iteration: 1,
+            transcript: Head::default(),
+        };
         let what = format!("the transition of {}", event.name());
         let first = must(&what, definition.transition(&cx, &state, event.clone()));
         for _ in 1..ROUNDS {

@@ -158,7 +158,7 @@ impl ScriptedModel {
 /// The text of a message.
 fn said(message: &Message) -> String {
     match message {
-        Message::User { text } | Message::Tool { text, .. } => text.clone(),
+        Message::User { text, .. } | Message::Tool { text, .. } => text.clone(),
         Message::Assistant { parts } => {
             ModelReply { parts: parts.clone(), stop: StopReason::EndTurn, model: String::new() }.joined_text()
         }

@@ -35,7 +35,7 @@ async fn main() -> Result<()> {
     };
 
     let plain = from_config(&config(false))?;
-    let question = [Message::User { text: "What is the capital of France?".into() }];
+    let question = [Message::user("What is the capital of France?")];
     println!("== a chat");
     call(&plain, &question, vec![], None).await?;
 
@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
         description: "The weather in a city.".into(),
         parameters: r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#.into(),
     };
-    let mut messages = vec![Message::User { text: "Get the weather in Tokyo.".into() }];
+    let mut messages = vec![Message::user("Get the weather in Tokyo.")];
     let answer = call(&streamed, &messages, vec![weather.clone()], None).await?;
     let ids: Vec<String> = answer.reply.tool_uses().map(|(id, ..)| id.to_owned()).collect();
     ensure!(!ids.is_empty(), "the model used no tool");
@@ -71,7 +71,7 @@ async fn main() -> Result<()> {
     call(&streamed, &history, vec![weather], None).await?;
 
     println!("== a request that is too large");
-    let long = [Message::User { text: "word ".repeat(20_000) }];
+    let long = [Message::user("word ".repeat(20_000))];
     let error = streamed.call(request(&long, vec![], None), context(None)).await;
     println!("{error:?}");
 

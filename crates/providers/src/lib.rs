@@ -13,6 +13,7 @@ pub mod demo;
 pub mod gemini;
 mod intake;
 pub mod key;
+mod media;
 pub mod openai;
 pub mod price;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use loopd_kernel::model::{Message, Part};
 
 pub(crate) fn user(text: &str) -> Message {
-    Message::User { text: text.into() }
+    Message::user(text)
 }
 
 pub(crate) fn text(text: &str) -> Part {

@@ -15,6 +15,7 @@ mod keeper;
 mod limits;
 pub mod ports;
 pub mod program;
+mod results;
 pub mod runtime;
 mod seats;
 mod start;
@@ -27,7 +28,8 @@ pub use driver::{CommitError, DriveError, LoadError, load};
 pub use forecast::{Forecast, forecast};
 pub use handle::{Answer, AnswerError, Driven, RunEnd, StartError, Started, answer, tell};
 pub use ports::{
-    CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, ProbeAnswer, Tool, ToolError,
+    CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, ProbeAnswer, Results, Tool,
+    ToolError,
 };
 pub use program::{CannotRun, FixedPrograms, Program, Programs};
 pub use runtime::Runtime;

@@ -270,6 +270,25 @@ pub trait Tool: Send + Sync + 'static {
     /// # Errors
     /// [`ToolError`].
     async fn call(&self, args: &str, context: &CallContext) -> Result<String, ToolError>;
+
+    /// Calls it with what the Run's earlier Calls returned at hand. Only a tool that reads them replaces this.
+    ///
+    /// # Errors
+    /// [`ToolError`].
+    async fn call_with(&self, args: &str, context: &CallContext, earlier: &dyn Results) -> Result<String, ToolError> {
+        let _ = earlier;
+        self.call(args, context).await
+    }
+}
+
+/// What the Calls of a Run returned, as its Journal holds it.
+#[async_trait]
+pub trait Results: Send + Sync {
+    /// The whole output of a Call that landed; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`ToolError`] when the store cannot be read.
+    async fn output(&self, call: CallId) -> Result<Option<String>, ToolError>;
 }
 
 /// The clocks. Both must count while the machine is suspended, as far as the machine has such clocks.

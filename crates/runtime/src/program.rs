@@ -2,6 +2,7 @@
 
 use crate::ports::{Model, Tool};
 use loopd_kernel::machine::{Catalog, ModelTerms, ToolTerms};
+use loopd_kernel::transcript::READ_RESULT;
 use loopd_kernel::upgrade::major;
 use loopd_kernel::{Digest, ErasedLoop, Upgrade};
 use loopd_store::{RunRow, Runnable};
@@ -104,7 +105,8 @@ impl Program {
     }
 
     pub(crate) fn find_tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.get(name)
+        let brought = self.tools.get(name);
+        brought.or_else(|| (name == READ_RESULT).then(crate::results::read_result))
     }
 }
 

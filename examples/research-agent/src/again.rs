@@ -203,6 +203,8 @@ fn wanted(action: &ActionRecord) -> Option<(CallId, &str)> {
         | ActionRecord::Wait { .. }
         | ActionRecord::Sleep { .. }
         | ActionRecord::Note(_)
+        | ActionRecord::Compact { .. }
+        | ActionRecord::CancelCalls
         | ActionRecord::Label(..)
         | ActionRecord::Finish(_)
         | ActionRecord::Fail(_) => None,

@@ -313,7 +313,7 @@ fn show_action(out: &mut String, action: &ActionRecord, payload: &[u8]) -> std::
         ActionRecord::Model { id, call, .. } => {
             writeln!(out, "  {id} model {} ≤{}", call.model, call.max_output_tokens)
         }
-        ActionRecord::Tool { id, tool, args, reply_to } => {
+        ActionRecord::Tool { id, tool, args, reply_to, .. } => {
             let args = args.text(payload).unwrap_or("?");
             writeln!(out, "  {id} {tool} {args} for {}", reply_to.as_deref().unwrap_or("nobody"))
         }
@@ -323,7 +323,7 @@ fn show_action(out: &mut String, action: &ActionRecord, payload: &[u8]) -> std::
         ActionRecord::Note(span) => {
             let message: Message = serde_json::from_str(span.text(payload).unwrap_or("?")).expect("a message");
             match message {
-                Message::User { text } => writeln!(out, "  note {}", text.replace('\n', "\n       ")),
+                Message::User { text, .. } => writeln!(out, "  note {}", text.replace('\n', "\n       ")),
                 Message::Tool { id, text, .. } => writeln!(out, "  error for {id}: {text}"),
                 Message::Assistant { .. } => writeln!(out, "  note of the assistant"),
             }

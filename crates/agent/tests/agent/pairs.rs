@@ -6,7 +6,7 @@ use loopd_kernel::machine::{Input, Settling};
 use loopd_kernel::model::{Message, Part};
 use loopd_kernel::projection::Status;
 use loopd_kernel::question::QuestionEnd;
-use loopd_kernel::transcript;
+use loopd_kernel::transcript::{self, Change};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -74,7 +74,11 @@ fn settle(run: &mut Driven, choices: &mut impl Iterator<Item = u8>) {
 /// Checks that tool uses and results pair up between one model call and the next.
 fn assert_paired(run: &Driven) {
     let mut open: BTreeMap<String, i64> = BTreeMap::new();
-    let messages = run.entries.iter().flat_map(|entry| transcript::messages(entry).expect("reads"));
+    let changes = run.entries.iter().flat_map(|entry| transcript::changes(entry).expect("reads"));
+    let messages = changes.map(|change| match change {
+        Change::Say(message) => message,
+        Change::Compact { summary, .. } => summary,
+    });
     for message in messages {
         match message {
             Message::Assistant { parts } => {

@@ -58,7 +58,7 @@ impl Work<'_, '_, '_> {
             Ask::Ask { .. } | Ask::Confirm { .. } => None,
         };
         let joins = match &ask {
-            Ask::Ask { reply_to, .. } => reply_to.clone().map(Joins::Tool),
+            Ask::Ask { reply_to, .. } => Joins::reply(reply_to.as_ref(), None),
             Ask::Confirm { .. } | Ask::Resolve { .. } => None,
         };
         self.push(&Record::QuestionEnded(QuestionEnded { question: id, end, actor, joins }), value.into_bytes())?;

@@ -1,5 +1,6 @@
 //! Running transitions until nothing moves: Event → decision → intents → rest.
 
+use super::input::EVERY;
 use super::{ITERATIONS_PER_COMMIT, MachineError, Pace, STATE_LIMIT, Work};
 use crate::action::{Action, Decision, Join, ParallelCall};
 use crate::budget::{Breach, Dimension, Reservation};
@@ -9,7 +10,7 @@ use crate::digest::Digest;
 use crate::effect::EffectClass;
 use crate::entry::PayloadWriter;
 use crate::failure::Failure;
-use crate::ids::{CallId, QuestionId, TimerId};
+use crate::ids::{CallId, QuestionId, Seq, TimerId};
 use crate::model::{Constants, ModelCall};
 use crate::outcome::{Interrupt, Outcome};
 use crate::patch::StatePatch;
@@ -61,7 +62,11 @@ impl Work<'_, '_, '_> {
         let constants: Vec<_> = decided.constants.into_iter().filter(|c| fresh(&c.name.digest)).collect();
         let tells = decided.record.actions.iter().any(ActionRecord::tells);
         let told = tells.then(|| (decided.record.actions.clone(), decided.payload.clone()));
+        let cuts = decided.record.actions.contains(&ActionRecord::CancelCalls);
         self.push(&Record::Decided(decided.record), decided.payload)?;
+        if cuts {
+            self.cancel_open(EffectClass::may_be_cut, self.projection.head.seq)?;
+        }
         if let Some((actions, payload)) = told {
             self.post(self.projection.head.seq, &actions, &payload);
         }
@@ -105,7 +110,7 @@ impl Work<'_, '_, '_> {
 
     /// Ends a cancelled Run once nothing that may have an effect is in flight.
     fn finish_cancel(&mut self) -> Result<(), MachineError> {
-        self.cancel_open(EffectClass::may_be_cut)?;
+        self.cancel_open(EffectClass::may_be_cut, EVERY)?;
         self.close_children()?;
         if self.is_undecided() {
             return Ok(());
@@ -117,7 +122,7 @@ impl Work<'_, '_, '_> {
 
     /// Ends a Run whose Loop has finished; what is still in flight is cancelled.
     fn seal(&mut self) -> Result<(), MachineError> {
-        self.cancel_open(EffectClass::may_be_cut)?;
+        self.cancel_open(EffectClass::may_be_cut, EVERY)?;
         self.close_children()?;
         if self.is_undecided() {
             return Ok(());
@@ -163,11 +168,17 @@ pub(crate) struct Transitioned {
 /// decides to fail and leaves State as it was.
 pub(crate) fn transition(definition: &dyn ErasedLoop, projection: &Projection, pending: Pending) -> Transitioned {
     let Pending { seq: consumed, at, event } = pending;
-    let cx = Cx { run: projection.run, consumed, now: at, iteration: projection.iteration };
+    let (run, iteration, transcript) = (projection.run, projection.iteration, projection.transcript);
+    let cx = Cx { run, consumed, now: at, iteration, transcript };
     let result = definition.transition(&cx, &projection.state, event).and_then(|(decision, state)| {
         if state.len() > STATE_LIMIT {
             let message = alloc::format!("the State is {} bytes; the limit is {STATE_LIMIT}", state.len());
             return Err(Failure::new("loop.state_too_large", message));
+        }
+        let compacts = decision.actions.iter().any(|action| matches!(action, Action::Compact(_)));
+        if compacts && projection.owes_a_reply() {
+            let message = "a call or question still has to reply to what the summary would replace";
+            return Err(Failure::new("loop.compact", message));
         }
         Ok((decision, state))
     });
@@ -185,6 +196,8 @@ pub(crate) fn transition(definition: &dyn ErasedLoop, projection: &Projection, p
         call: projection.last_call,
         question: projection.last_question,
         timer: projection.last_timer,
+        // Without a call that read it, the whole Transcript is what the summary stands for.
+        compacted: projection.transcript.mark.map_or(projection.head.seq, |mark| mark.after),
         constants: decision.constants,
         actions: Vec::new(),
     };
@@ -203,6 +216,7 @@ struct Recorder {
     call: CallId,
     question: QuestionId,
     timer: TimerId,
+    compacted: Seq,
     constants: Vec<Constants>,
     actions: Vec<ActionRecord>,
 }
@@ -244,7 +258,7 @@ impl Recorder {
             Action::CallTool(call) => {
                 self.call = self.call.next();
                 let args = self.payload.add(call.args.as_bytes());
-                ActionRecord::Tool { id: self.call, tool: call.tool, args, reply_to: call.reply_to }
+                ActionRecord::Tool { id: self.call, tool: call.tool, args, reply_to: call.reply_to, cap: call.cap }
             }
             Action::Speak(text) => ActionRecord::Speak(self.payload.add(text.as_bytes())),
             Action::Ask(Ask::Resolve { .. }) => {
@@ -263,6 +277,10 @@ impl Recorder {
                 let json = serde_json::to_vec(&message).unwrap_or_default();
                 ActionRecord::Note(self.payload.add(&json))
             }
+            Action::Compact(summary) => {
+                ActionRecord::Compact { summary: self.payload.add(summary.as_bytes()), after: self.compacted }
+            }
+            Action::CancelCalls => ActionRecord::CancelCalls,
             Action::Label { key, value } => ActionRecord::Label(key, value),
             Action::Finish(output) => ActionRecord::Finish(self.payload.add(output.as_bytes())),
             Action::Fail(failure) => ActionRecord::Fail(failure),
@@ -271,11 +289,11 @@ impl Recorder {
 
     fn spawn(&mut self, spawn: Spawn) -> ActionRecord {
         self.call = self.call.next();
-        let Spawn { name, loop_name, definition, input, limits, close, reply_to } = spawn;
+        let Spawn { name, loop_name, definition, input, limits, close, reply_to, cap } = spawn;
         let input = self.payload.add(input.as_bytes());
         let digest = definition.as_ref().map(|constants| constants.name.digest);
         self.constants.extend(definition);
-        ActionRecord::Spawn { id: self.call, name, loop_name, definition: digest, input, limits, close, reply_to }
+        ActionRecord::Spawn { id: self.call, name, loop_name, definition: digest, input, limits, close, reply_to, cap }
     }
 
     fn next_timer(&mut self) -> TimerId {

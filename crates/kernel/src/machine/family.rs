@@ -108,6 +108,8 @@ impl Work<'_, '_, '_> {
                 | ActionRecord::Wait { .. }
                 | ActionRecord::Sleep { .. }
                 | ActionRecord::Note(_)
+                | ActionRecord::Compact { .. }
+                | ActionRecord::CancelCalls
                 | ActionRecord::Label(..)
                 | ActionRecord::Finish(_)
                 | ActionRecord::Fail(_) => None,
@@ -155,12 +157,12 @@ impl Work<'_, '_, '_> {
     pub(super) fn news(&mut self, news: ChildNews) -> Result<(), MachineError> {
         let ChildNews { call, child, outcome, spent } = news;
         let open = self.projection.children().find(|(id, open)| *id == call && open.run == child);
-        let reply_to = open.ok_or(super::Refused::NotOpen(call))?.1.reply_to.clone();
+        let open = open.ok_or(super::Refused::NotOpen(call))?.1;
+        let joins = Joins::reply(open.reply_to.as_ref(), open.cap);
         if outcome.finality() == Finality::Parked {
             return self.push(&Record::ChildParked(ChildParked { call, child, outcome }), Vec::new());
         }
         let (output, outcome) = outcome.split();
-        let joins = reply_to.map(Joins::Tool);
         self.push(&Record::ChildEnded(ChildEnded { call, child, outcome, spent, joins }), output.into_bytes())
     }
 

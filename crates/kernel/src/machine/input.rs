@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::effect::{EffectClass, Recovery};
 use crate::entry::PayloadWriter;
 use crate::failure::{Disposition, Failure};
-use crate::ids::{CallId, Epoch, QuestionId, TimerId};
+use crate::ids::{CallId, Epoch, QuestionId, Seq, TimerId};
 use crate::outcome::{Interrupt, Outcome};
 use crate::projection::{Call, Projection, Status, Target};
 use crate::question::QuestionEnd;
@@ -34,6 +34,9 @@ pub(super) const EARLIER: &str = "an earlier attempt of this call may have happe
 
 /// The first pause before a keyed Call in doubt is sent again; it doubles.
 pub(super) const RESEND_MS: u64 = 500;
+
+/// Later than every decision.
+pub(super) const EVERY: Seq = Seq(u64::MAX);
 
 /// How a Run starts.
 #[derive(Clone, Debug)]
@@ -256,7 +259,7 @@ impl Work<'_, '_, '_> {
             Input::Timer(timer) => self.push(&Record::TimerFired(TimerFired { timer }), Vec::new()),
             Input::Cancel { actor, reason } => {
                 self.push(&Record::CancelRequested(CancelRequested { actor, reason }), Vec::new())?;
-                self.cancel_open(EffectClass::may_be_cut)
+                self.cancel_open(EffectClass::may_be_cut, EVERY)
             }
             Input::Reopen { actor, raise } if matches!(self.projection.status, Status::Open) => {
                 self.push(&Record::BudgetChanged(BudgetChanged { by: actor, raise }), Vec::new())
@@ -410,12 +413,14 @@ impl Work<'_, '_, '_> {
         self.push(&Record::Attempted(record), payload.finish())
     }
 
-    /// Settles as cancelled every open Call whose class `may` be cut, and every wanted one.
-    pub(super) fn cancel_open(&mut self, may: impl Fn(EffectClass) -> bool) -> Result<(), MachineError> {
-        let cut = |call: &&Call| call.intent.as_ref().is_none_or(|intent| may(intent.class));
+    /// Settles as cancelled every open Call whose class `may` be cut, and every wanted one, of those that were decided
+    /// before `decided`.
+    pub(super) fn cancel_open(&mut self, may: impl Fn(EffectClass) -> bool, decided: Seq) -> Result<(), MachineError> {
+        let cut = |call: &&Call| call.decided < decided && call.intent.as_ref().is_none_or(|intent| may(intent.class));
         let open: Vec<CallId> = self.projection.open.iter().filter(cut).map(|call| call.id).collect();
         // Whatever its target says, it is heard before the Run ends.
-        let wanted = self.projection.wanted.iter().filter(|call| !self.can_be_probed(call));
+        let early = self.projection.wanted.iter().filter(|call| call.decided < decided);
+        let wanted = early.filter(|call| !self.can_be_probed(call));
         let wanted: Vec<CallId> = wanted.map(|call| call.id).collect();
         self.step.aborted.extend_from_slice(&open);
         for id in open {

@@ -10,7 +10,7 @@ use crate::units::MicroUsd;
 impl Projection {
     /// The child that a decision wants.
     pub(super) fn want_child(&mut self, decided: Seq, ordinal: u32, action: &ActionRecord, input: &str) {
-        let ActionRecord::Spawn { id, name, loop_name, definition, limits, close, reply_to, .. } = action else {
+        let ActionRecord::Spawn { id, name, loop_name, definition, limits, close, reply_to, cap, .. } = action else {
             return;
         };
         if let Some(digest) = definition.filter(|digest| !self.constants.contains(digest)) {
@@ -25,6 +25,7 @@ impl Projection {
             limits: *limits,
             close: *close,
             reply_to: reply_to.clone(),
+            cap: *cap,
             parked: false,
             raised: None,
         };

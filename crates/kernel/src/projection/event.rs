@@ -78,7 +78,7 @@ impl Projection {
                     let reply = serde_json::from_str(body).map_err(|_| FoldProblem::BadPayload)?;
                     let max_output = call.intent.as_ref().and_then(|intent| intent.max_output);
                     let clamped = max_output.is_some_and(|max| max < model.max_output_tokens);
-                    Event::ModelReplied { call: id, reply, clamped }
+                    Event::ModelReplied { call: id, reply, clamped, usage: settled.usage }
                 }
                 Target::Tool { tool, .. } => {
                     Event::ToolReturned(ToolReturned { call: id, tool: tool.clone(), output: body.into() })

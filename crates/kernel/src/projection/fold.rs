@@ -15,7 +15,6 @@ use crate::record::{
     ActionRecord, Attempted, Decided, DefinitionChanged, Ended, Found, Intended, Probed, Record, Recovered, Resolved,
     Setback, Settled, Settlement, Started,
 };
-use crate::transcript;
 use crate::units::TimeMs;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -54,9 +53,7 @@ impl Projection {
         if let Some(event) = event.filter(|_| consults) {
             self.deliver(Pending { seq: entry.seq, at: entry.at, event });
         }
-        for item in transcript::items(record, &entry.payload) {
-            self.transcript.add(entry.seq, &item);
-        }
+        self.transcript.take(entry.seq, record, &entry.payload);
         self.head = super::Head { seq: entry.seq, hash: entry.hash, at: entry.at };
         Ok(())
     }
@@ -209,9 +206,9 @@ impl Projection {
                 }
                 self.want(*id, entry.seq, ordinal, Target::Model(call));
             }
-            ActionRecord::Tool { id, tool, args, reply_to } => {
+            ActionRecord::Tool { id, tool, args, reply_to, cap } => {
                 let args = text(*args, payload)?.into();
-                let target = Target::Tool { tool: tool.clone(), args, reply_to: reply_to.clone() };
+                let target = Target::Tool { tool: tool.clone(), args, reply_to: reply_to.clone(), cap: *cap };
                 self.want(*id, entry.seq, ordinal, target);
             }
             ActionRecord::Join { calls, ok } => self.join(*calls, *ok)?,
@@ -237,6 +234,8 @@ impl Projection {
             ActionRecord::Fail(failure) => self.finishing = Some(Outcome::Failed { failure: failure.clone() }),
             ActionRecord::Speak(_)
             | ActionRecord::Note(_)
+            | ActionRecord::Compact { .. }
+            | ActionRecord::CancelCalls
             | ActionRecord::Signal { .. }
             | ActionRecord::CancelChild { .. } => {}
         }

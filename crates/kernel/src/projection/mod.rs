@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::ids::{CallId, Epoch, QuestionId, RunId, Seq, TimerId};
 use crate::model::ModelCall;
 use crate::outcome::{Finality, Outcome};
-use crate::question::OpenQuestion;
+use crate::question::{Ask, OpenQuestion};
 use crate::record::{Joins, RecordError};
 use crate::transcript;
 use crate::units::TimeMs;
@@ -52,6 +52,9 @@ pub enum Target {
         /// The model's tool use that the result replies to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
+        /// Bytes of the result that join the Transcript.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cap: Option<u64>,
     },
     /// A child Run.
     Child(Child),
@@ -81,8 +84,10 @@ impl Target {
     #[must_use]
     pub fn joins(&self) -> Option<Joins> {
         match self {
-            Self::Model(call) => call.transcript.then_some(Joins::Assistant),
-            Self::Tool { reply_to, .. } | Self::Child(Child { reply_to, .. }) => reply_to.clone().map(Joins::Tool),
+            Self::Model(call) => (call.transcript && !call.aside).then_some(Joins::Assistant),
+            Self::Tool { reply_to, cap, .. } | Self::Child(Child { reply_to, cap, .. }) => {
+                Joins::reply(reply_to.as_ref(), *cap)
+            }
         }
     }
 }
@@ -446,6 +451,13 @@ impl Projection {
             Status::Parked(outcome) => Some((outcome, Finality::Parked)),
             Status::Ended(outcome) => Some((outcome, Finality::Ended)),
         }
+    }
+
+    /// True while something that is open will reply to a message of the Transcript.
+    pub(crate) fn owes_a_reply(&self) -> bool {
+        let mut calls = self.open.iter().chain(&self.wanted).chain(&self.in_doubt);
+        let asked = |question: &OpenQuestion| matches!(question.ask, Ask::Ask { reply_to: Some(_), .. });
+        calls.any(|call| call.target.joins().is_some()) || self.questions.iter().any(asked)
     }
 
     /// The Call with this identity, wherever it stands.

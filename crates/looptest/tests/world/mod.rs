@@ -58,7 +58,7 @@ impl Loop for Refund {
                 let cents = done.json()?;
                 state.prices.insert("A17".into(), cents);
                 let args = format!(r#"{{"order":"A17","cents":{}}}"#, cents * self.percent / 100);
-                let call = ToolCall { tool: "refund".into(), args, reply_to: None };
+                let call = ToolCall { tool: "refund".into(), args, reply_to: None, cap: None };
                 Decision::none().and(Action::CallTool(call))
             }
             Event::ToolReturned(_) => {

@@ -7,7 +7,8 @@
 use super::Anthropic;
 use super::blocks::is_kept;
 use super::names::wire_name;
-use loopd_kernel::model::{Message, Part};
+use crate::media::{Media, media};
+use loopd_kernel::model::{Attachment, Message, Part};
 use loopd_runtime::ModelRequest;
 use serde::Serialize;
 use serde_json::Value;
@@ -65,9 +66,27 @@ enum Block<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheMark>,
     },
+    Image {
+        source: Source<'a>,
+    },
+    Document {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+    },
     #[serde(untagged)]
     Kept(&'a RawValue),
 }
+
+#[derive(Debug, Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const FILES: [&str; 1] = ["application/pdf"];
 
 /// The messages, and the names of all tools that were used in them.
 #[derive(Debug, Default)]
@@ -85,7 +104,10 @@ pub(super) fn turns<'a>(model: &Anthropic, request: &'a ModelRequest) -> Turns<'
     for at in 0..all.len() {
         match all[at].as_ref() {
             _ if answered[at] => {}
-            Message::User { text } => turns.text(Role::User, text.into()),
+            Message::User { text, attachments } => {
+                attachments.iter().for_each(|attachment| turns.attach(attachment));
+                turns.text(Role::User, text.into());
+            }
             Message::Assistant { parts } => {
                 let uses = turns.assistant(model, at, parts);
                 for (id, tool_use_id) in uses {
@@ -121,6 +143,15 @@ impl<'a> Turns<'a> {
     fn text(&mut self, role: Role, text: Cow<'a, str>) {
         if !text.trim().is_empty() {
             self.add(role, Block::Text { text, cache_control: None });
+        }
+    }
+
+    fn attach(&mut self, attachment: &'a Attachment) {
+        let source = Source { r#type: "base64", media_type: &attachment.media_type, data: &attachment.data };
+        match media(attachment, &IMAGES, &FILES) {
+            Media::Image(_) => self.add(Role::User, Block::Image { source }),
+            Media::File(file) => self.add(Role::User, Block::Document { source, title: file.name.as_deref() }),
+            Media::Text(text) => self.text(Role::User, text.into()),
         }
     }
 
@@ -187,7 +218,7 @@ impl<'a> Turns<'a> {
                     return;
                 }
                 // These take no mark.
-                Block::Kept(_) => {}
+                Block::Kept(_) | Block::Image { .. } | Block::Document { .. } => {}
             }
         }
     }

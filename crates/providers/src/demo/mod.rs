@@ -155,7 +155,7 @@ fn request_bytes(request: &ModelRequest) -> usize {
     let system = constants.system.as_ref().map_or(0, String::len);
     let tools = constants.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.parameters.len());
     let messages = request.messages.iter().map(|message| match message.as_ref() {
-        Message::User { text } | Message::Tool { text, .. } => text.len(),
+        Message::User { text, .. } | Message::Tool { text, .. } => text.len(),
         Message::Assistant { parts } => parts.iter().map(part_bytes).sum(),
     });
     system + tools.sum::<usize>() + messages.sum::<usize>()

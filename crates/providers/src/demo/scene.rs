@@ -43,7 +43,7 @@ impl<'a> Scene<'a> {
         let mut spoken = false;
         for message in &request.messages {
             match message.as_ref() {
-                Message::User { text } => {
+                Message::User { text, .. } => {
                     if !spoken {
                         scene.first = text;
                         spoken = true;

@@ -26,7 +26,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn user(text: &str) -> Message {
-    Message::User { text: text.into() }
+    Message::user(text)
 }
 
 fn result(id: &str, text: &str, error: bool) -> Message {

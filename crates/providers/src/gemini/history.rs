@@ -10,7 +10,8 @@
 use super::Gemini;
 use super::assemble::is_made_up;
 use super::names::on_wire;
-use loopd_kernel::model::{Message, Part};
+use crate::media::{Media, media};
+use loopd_kernel::model::{Attachment, Message, Part};
 use loopd_runtime::ModelRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,6 +39,8 @@ pub(super) struct Content<'a> {
 pub(super) struct WirePart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Inline<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,6 +50,17 @@ pub(super) struct WirePart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<Text<'a>>,
 }
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inline<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
+const FILES: [&str; 7] =
+    ["application/pdf", "audio/wav", "audio/mp3", "audio/mpeg", "audio/ogg", "audio/flac", "video/mp4"];
 
 /// Text of ours, or text that goes back byte for byte.
 #[derive(Debug, Serialize)]
@@ -144,8 +158,10 @@ pub(super) fn contents<'a>(model: &Gemini, request: &'a ModelRequest) -> Vec<Con
     for at in 0..all.len() {
         match all[at].as_ref() {
             _ if used[at] => {}
-            Message::User { text } if text.is_empty() => {}
-            Message::User { text } => turns.say(USER, vec![WirePart::text(text)]),
+            Message::User { text, attachments } => {
+                let said = (!text.is_empty()).then(|| WirePart::text(text));
+                turns.say(USER, attachments.iter().map(attached).chain(said).collect());
+            }
             Message::Assistant { parts } => {
                 turns.say(MODEL, said(model, parts));
                 let results = ids(parts).into_iter().map(|(own, id, name)| {
@@ -162,6 +178,16 @@ pub(super) fn contents<'a>(model: &Gemini, request: &'a ModelRequest) -> Vec<Con
         }
     }
     turns.all
+}
+
+fn attached(attachment: &Attachment) -> WirePart<'_> {
+    match media(attachment, &IMAGES, &FILES) {
+        Media::Image(media) | Media::File(media) => {
+            let inline_data = Some(Inline { mime_type: &media.media_type, data: &media.data });
+            WirePart { inline_data, ..WirePart::default() }
+        }
+        Media::Text(text) => WirePart::text(text),
+    }
 }
 
 /// The result of tool use `id` of the message at `at`: it may stand behind what a person said meanwhile, but not

@@ -5,7 +5,8 @@
 //! one result directly behind it; anything else makes a server refuse this and every later request.
 
 use super::{OpenAi, ReplayReasoning};
-use loopd_kernel::model::{Message, Part, ToolOffer};
+use crate::media::{Media, data_url, media, name};
+use loopd_kernel::model::{Attachment, Message, Part, ToolOffer};
 use loopd_runtime::ModelRequest;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -24,7 +25,7 @@ pub(super) enum WireMessage<'a> {
         content: &'a str,
     },
     User {
-        content: Cow<'a, str>,
+        content: UserContent<'a>,
     },
     Assistant {
         content: Option<String>,
@@ -37,6 +38,49 @@ pub(super) enum WireMessage<'a> {
         tool_call_id: Cow<'a, str>,
         content: &'a str,
     },
+}
+
+/// Most servers know a plain text only; parts stand where something comes with it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum UserContent<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<UserPart<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum UserPart<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: WireUrl },
+    File { file: WireFile<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct WireUrl {
+    url: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct WireFile<'a> {
+    filename: &'a str,
+    file_data: String,
+}
+
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const FILES: [&str; 1] = ["application/pdf"];
+
+fn user<'a>(text: &'a str, attachments: &'a [Attachment]) -> UserContent<'a> {
+    if attachments.is_empty() {
+        return UserContent::Text(text.into());
+    }
+    let parts = attachments.iter().map(|attachment| match media(attachment, &IMAGES, &FILES) {
+        Media::Image(image) => UserPart::ImageUrl { image_url: WireUrl { url: data_url(image) } },
+        Media::File(file) => UserPart::File { file: WireFile { filename: name(file), file_data: data_url(file) } },
+        Media::Text(text) => UserPart::Text { text: text.into() },
+    });
+    let said = (!text.is_empty()).then(|| UserPart::Text { text: text.into() });
+    UserContent::Parts(parts.chain(said).collect())
 }
 
 #[derive(Debug, Serialize)]
@@ -61,7 +105,7 @@ pub(super) fn messages<'a>(model: &OpenAi, request: &'a ModelRequest) -> Vec<Wir
     for at in 0..all.len() {
         match all[at].as_ref() {
             _ if used[at] => {}
-            Message::User { text } => wire.push(WireMessage::User { content: text.into() }),
+            Message::User { text, attachments } => wire.push(WireMessage::User { content: user(text, attachments) }),
             Message::Assistant { parts } => {
                 let calls = calls(parts, at, &request.constants.tools);
                 let ids: Vec<Cow<'a, str>> = calls.iter().map(|call| call.id.clone()).collect();
@@ -77,7 +121,8 @@ pub(super) fn messages<'a>(model: &OpenAi, request: &'a ModelRequest) -> Vec<Wir
             }
             // The tool use to which it belongs is gone, for example behind a summary.
             Message::Tool { text, .. } => {
-                wire.push(WireMessage::User { content: format!("Result of an earlier tool call: {text}").into() });
+                let text = format!("Result of an earlier tool call: {text}").into();
+                wire.push(WireMessage::User { content: UserContent::Text(text) });
             }
         }
     }

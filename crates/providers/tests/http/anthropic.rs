@@ -320,7 +320,7 @@ async fn ant_01_a_server_that_demands_its_thinking_gets_it() {
 async fn ant_02_a_lost_result_is_made_up_for() {
     second_turn(
         |seen| seen.body.contains(r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"This call was not made.","is_error":true}"#),
-        |parts| vec![Message::Assistant { parts }, Message::User { text: "go on".into() }],
+        |parts| vec![Message::Assistant { parts }, Message::user("go on")],
     )
     .await;
 }

@@ -142,7 +142,7 @@ pub fn request() -> ModelRequest {
     ModelRequest {
         model: "m".into(),
         constants: Arc::default(),
-        messages: vec![Arc::new(loopd_kernel::model::Message::User { text: "hi".into() })],
+        messages: vec![Arc::new(loopd_kernel::model::Message::user("hi"))],
         max_output_tokens: 80,
         temperature_milli: Some(0),
     }

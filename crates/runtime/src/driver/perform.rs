@@ -4,7 +4,7 @@ use super::patience::Patience;
 use crate::config::Config;
 use crate::deadline::{Deadline, Window, within};
 use crate::limits::{Asking, Limits, NotNow};
-use crate::ports::{CallContext, Clock, Delta, Entropy, Model, ModelError, ModelRequest, Tool, ToolError};
+use crate::ports::{CallContext, Clock, Delta, Entropy, Model, ModelError, ModelRequest, Results, Tool, ToolError};
 use crate::seats::Seat;
 use loopd_kernel::failure::{Disposition, Failure};
 use loopd_kernel::machine::{Dispatch, Input, Permit, Probe, ProbeAnswer, Settling};
@@ -34,7 +34,7 @@ pub struct Performer {
 
 /// The thing that a Call calls, found before it is sent.
 pub enum Work {
-    Tool(Arc<dyn Tool>),
+    Tool(Arc<dyn Tool>, Arc<dyn Results>),
     Model {
         model: Arc<dyn Model>,
         constants: Arc<ModelConstants>,
@@ -83,8 +83,9 @@ impl Performer {
             deltas: self.deltas.clone(),
         };
         match (work, &dispatch.call.target) {
-            (Work::Tool(tool), Target::Tool { args, .. }) => {
-                self.call_tool(call, &*tool, args, &context, deadline).await
+            (Work::Tool(tool, earlier), Target::Tool { args, .. }) => {
+                let calling = tool.call_with(args, &context, &*earlier);
+                self.call_tool(call, calling, &context, deadline).await
             }
             (Work::Model { model, constants, messages }, Target::Model(wanted)) => {
                 let request = ModelRequest {
@@ -101,7 +102,7 @@ impl Performer {
                 };
                 self.call_model(&dispatch, &model, request, context, deadline).await
             }
-            (Work::Tool(_) | Work::Model { .. } | Work::Gone, _) => {
+            (Work::Tool(..) | Work::Model { .. } | Work::Gone, _) => {
                 let failure = Failure::new("call.gone", "what this call names is not here any more");
                 settle(call, Settling::Failed(failure, Disposition::DidNotHappen), free(), Some(MicroUsd(0)))
             }
@@ -175,12 +176,11 @@ impl Performer {
     async fn call_tool(
         &self,
         call: CallId,
-        tool: &dyn Tool,
-        args: &str,
+        calling: impl Future<Output = Result<String, ToolError>>,
         context: &CallContext,
         deadline: Deadline,
     ) -> Input {
-        let result = match within(&*self.clock, deadline, tool.call(args, context)).await {
+        let result = match within(&*self.clock, deadline, calling).await {
             Ok(result) => result,
             Err(_) => {
                 Err(ToolError::in_doubt("tool.timeout", format!("no result within {} ms", context.timeout.as_millis())))

@@ -3,7 +3,7 @@
 
 use super::load::LoadError;
 use loopd_kernel::model::Message;
-use loopd_kernel::transcript::{self, ReadError};
+use loopd_kernel::transcript::{self, Change, ReadError};
 use loopd_kernel::{Entry, Projection, Seq};
 use loopd_store::{Store, StoreError};
 use std::sync::Arc;
@@ -14,6 +14,8 @@ const PAGE: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Cache {
     messages: Vec<(Seq, Arc<Message>)>,
+    /// What the Run was started with: a compacted Transcript begins with it again.
+    origin: Option<Arc<Message>>,
     upto: Option<Seq>,
 }
 
@@ -30,8 +32,22 @@ impl Cache {
     }
 
     fn take(&mut self, entry: &Entry) -> Result<(), LoadError> {
-        let messages = transcript::messages(entry).map_err(|error| unreadable(entry.seq, &error))?;
-        self.messages.extend(messages.into_iter().map(|message| (entry.seq, Arc::new(message))));
+        for change in transcript::changes(entry).map_err(|error| unreadable(entry.seq, &error))? {
+            match change {
+                Change::Say(message) => {
+                    let message = Arc::new(message);
+                    if entry.seq == Seq(1) {
+                        self.origin = Some(message.clone());
+                    }
+                    self.messages.push((entry.seq, message));
+                }
+                Change::Compact { summary, after } => {
+                    let kept = self.messages.drain(..).filter(|(seq, _)| *seq > after);
+                    let begun = self.origin.clone().into_iter().chain([Arc::new(summary)]);
+                    self.messages = begun.map(|message| (after, message)).chain(kept.collect::<Vec<_>>()).collect();
+                }
+            }
+        }
         self.upto = Some(entry.seq);
         Ok(())
     }
@@ -48,6 +64,11 @@ impl Cache {
     ) -> Result<Vec<Arc<Message>>, LoadError> {
         if self.upto.is_none() {
             let mut at = Seq(projection.transcript.start.0.saturating_sub(1));
+            if at > Seq(0) {
+                let first = store.entries(projection.run, Seq(0), 1).await?;
+                first.iter().try_for_each(|entry| self.take(entry))?;
+                self.messages.clear();
+            }
             self.upto = Some(at);
             while at < projection.head.seq {
                 let page = store.entries(projection.run, at, PAGE).await?;

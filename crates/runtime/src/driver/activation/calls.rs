@@ -3,11 +3,13 @@
 use super::super::late::Leftovers;
 use super::super::perform::{Work, settle};
 use super::{Activation, DriveError, Grace};
+use crate::results::JournalResults;
 use loopd_kernel::failure::Disposition;
 use loopd_kernel::machine::{Input, Permit, Probe, ProbeAnswer, Settling};
-use loopd_kernel::model::{ConstantsRef, ModelConstants};
+use loopd_kernel::model::{ConstantsRef, Message, ModelConstants};
 use loopd_kernel::projection::{Call, Target};
 use loopd_kernel::record::Setback;
+use loopd_kernel::transcript::capped;
 use loopd_kernel::{CallId, Failure};
 use loopd_store::StoreError;
 use std::sync::Arc;
@@ -153,7 +155,8 @@ impl Activation {
         let Some(call) = projection.open.iter().find(|call| call.id == id) else { return Ok(Work::Gone) };
         let wanted = match &call.target {
             Target::Tool { tool, .. } => {
-                return Ok(self.program.find_tool(tool).map_or(Work::Gone, |tool| Work::Tool(tool.clone())));
+                let earlier = Arc::new(JournalResults { store: self.store.clone(), run: projection.run });
+                return Ok(self.program.find_tool(tool).map_or(Work::Gone, |tool| Work::Tool(tool.clone(), earlier)));
             }
             Target::Model(wanted) => wanted.clone(),
             // Nobody performs a child.
@@ -166,6 +169,9 @@ impl Activation {
         } else {
             Vec::new()
         };
+        if let Some(cap) = wanted.result_cap {
+            messages.iter_mut().for_each(|message| cut(message, cap));
+        }
         messages.extend(wanted.messages.into_iter().map(Arc::new));
         let constants = match wanted.constants {
             Some(name) => self.find_constants(name).await?,
@@ -183,5 +189,15 @@ impl Activation {
         let parsed: Arc<ModelConstants> = Arc::new(serde_json::from_slice(&bytes).map_err(|_| missing())?);
         self.constants.insert(name.digest, parsed.clone());
         Ok(parsed)
+    }
+}
+
+/// Leaves the middle of a long tool result out of a request.
+fn cut(message: &mut Arc<Message>, cap: u64) {
+    if let Message::Tool { id, text, error } = &**message
+        && text.len() as u64 > cap
+    {
+        let (id, text, error) = (id.clone(), capped(text, cap, None).into_owned(), *error);
+        *message = Arc::new(Message::Tool { id, text, error });
     }
 }
