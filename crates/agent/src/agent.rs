@@ -1,15 +1,14 @@
 //! The Agent: a Loop made of a manifest.
 
-use crate::ask;
-use crate::definition::{Definition, Form};
-use crate::manifest::{Manifest, Provider, ToolSource};
+use crate::definition::{Definition, Form, Found};
+use crate::manifest::{Manifest, Model, Provider, ToolSource, Trouble};
 use crate::output::OutputShape;
-use crate::reply;
 use crate::schema::NotASchema;
-use crate::state::{Phase, State};
-use crate::toolset::Toolset;
+use crate::state::State;
+use crate::toolset::{Ready, Toolset};
+use crate::{ask, context, helper, skill, turn};
 use loopd_kernel::model::{Constants, ModelCall, ModelConstants, ToolOffer};
-use loopd_kernel::transcript::MESSAGE_SIGNAL;
+use loopd_kernel::transcript::{READ_RESULT, read_result_offer};
 use loopd_kernel::{Cx, Decision, ErasedLoop, Event, Failure, Limits};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -29,6 +28,9 @@ pub struct Agent {
     tools: Toolset,
     output: Option<OutputShape>,
     constants: Constants,
+    summary: Constants,
+    /// The names of the models, in order.
+    models: Vec<String>,
 }
 
 impl fmt::Debug for Agent {
@@ -92,13 +94,22 @@ pub enum AgentError {
 }
 
 impl Agent {
-    /// Makes an Agent of a manifest and the offers of the tools that it names. The `ask` tool is brought here.
+    /// Makes an Agent of a manifest and the offers of the tools that it names. What the program brings by itself, `ask`
+    /// for example, is brought here.
     ///
     /// # Errors
     /// [`AgentError`] when offers and manifest do not name the same tools, or a schema does not compile.
     pub fn from_manifest(manifest: Manifest, offers: Vec<ToolOffer>) -> Result<Self, AgentError> {
+        Self::new(manifest, Found { tools: offers, ..Found::default() })
+    }
+
+    /// Makes an Agent of a manifest and of everything that was found for it.
+    ///
+    /// # Errors
+    /// [`AgentError`] when manifest and finds do not name the same things, or a schema does not compile.
+    pub fn new(manifest: Manifest, found: Found) -> Result<Self, AgentError> {
         let agent = manifest.metadata.name.clone();
-        let mut given = offers;
+        let mut given = found.tools;
         if manifest.spec.tools.contains(&ToolSource::Ask) {
             given.push(ask::offer());
         }
@@ -111,7 +122,25 @@ impl Agent {
         if let Some(offer) = given.pop() {
             return Err(AgentError::UnexpectedTool { agent, tool: offer.name });
         }
-        Self::build(Definition { form: Form::V1, agent: manifest, tools, demo_script: None })
+        let helpers = helpers(&manifest, &found.agents)?;
+        tools.extend(helpers.iter().map(|(offer, _)| offer.clone()));
+        for name in manifest.built_in_tools() {
+            let is_read = name == READ_RESULT;
+            tools.push(if is_read { read_result_offer() } else { skill::offer(&found.skills) });
+        }
+        let raw = |bytes: &Vec<u8>| serde_json::from_slice(bytes);
+        let agents = found.agents.iter().map(raw).collect::<Result<_, _>>();
+        Self::build(Definition {
+            form: Form::V1,
+            tools,
+            demo_script: None,
+            windows: found.windows,
+            agents: agents.map_err(|error| AgentError::Definition { message: error.to_string() })?,
+            documents: found.documents,
+            skills: found.skills,
+            conversation: found.conversation,
+            agent: manifest,
+        })
     }
 
     /// Rebuilds an Agent from [`ErasedLoop::definition`].
@@ -147,23 +176,30 @@ impl Agent {
     fn build(definition: Definition) -> Result<Self, AgentError> {
         let name = || definition.agent.metadata.name.clone();
         let wrong = |error: serde_json::Error| AgentError::Definition { message: error.to_string() };
-        let tools = Toolset::new(&definition.tools).map_err(|(tool, error)| AgentError::ToolSchema {
-            agent: name(),
-            tool,
-            error,
-        })?;
         let spec = &definition.agent.spec;
+        let tools = Toolset::new(&definition.tools, spec.context.tool_result_bytes);
+        let tools = tools.map_err(|(tool, error)| AgentError::ToolSchema { agent: name(), tool, error })?;
+        let bytes: Vec<Vec<u8>> = definition.agents.iter().map(|raw| raw.get().as_bytes().to_vec()).collect();
+        let helpers = helpers(&definition.agent, &bytes)?.into_iter();
+        let helpers = helpers.map(|(offer, ready)| (offer.name, ready)).collect();
+        let tools = tools.with(helpers, &definition.skills);
         let output = spec.output.as_ref().map(|output| OutputShape::new(output.schema.as_str())).transpose();
         let output = output.map_err(|error| AgentError::OutputSchema { agent: name(), error })?;
-        let parts = [spec.instructions.clone(), output.as_ref().map(OutputShape::instruction)];
-        let system: Vec<String> = parts.into_iter().flatten().collect();
+        let documents = definition.documents.iter().map(|document| format!("{}:\n{}", document.name, document.text));
+        let before = spec.instructions.clone().into_iter().chain(documents);
+        let after =
+            skill::instruction(&definition.skills).into_iter().chain(output.as_ref().map(OutputShape::instruction));
+        let system: Vec<String> = before.chain(after).collect();
         let constants = Constants::new(&ModelConstants {
             system: (!system.is_empty()).then(|| system.join("\n\n")),
             tools: definition.tools.clone(),
             output_schema: output.as_ref().map(|shape| shape.text().into()),
         });
+        let summary = ModelConstants { system: Some(context::SYSTEM.into()), ..ModelConstants::default() };
+        let summary = Constants::new(&summary).map_err(wrong)?;
+        let models = definition.agent.models().into_iter().map(|(key, _)| key).collect();
         let bytes = serde_json::to_vec(&definition).map_err(wrong)?;
-        Ok(Self { tools, output, constants: constants.map_err(wrong)?, bytes, definition })
+        Ok(Self { tools, output, constants: constants.map_err(wrong)?, summary, models, bytes, definition })
     }
 
     /// The manifest.
@@ -198,42 +234,82 @@ impl Agent {
         self.output.as_ref()
     }
 
-    fn call_model(&self) -> Decision {
-        let model = &self.definition.agent.spec.model;
-        let call = ModelCall {
-            max_output_tokens: model.max_output_tokens,
-            temperature_milli: model.temperature.map(|temperature| temperature.milli),
-            ..ModelCall::transcript(model.key())
-        };
-        Decision::model_with(call, &self.constants)
+    /// True when an answer ends a turn and not the Run.
+    #[must_use]
+    pub const fn converses(&self) -> bool {
+        self.definition.conversation
     }
 
-    fn decide(&self, state: &mut State, event: Event) -> Decision {
-        match event {
-            Event::IterationStarted { .. } => {
-                state.phase = Phase::Model;
-                state.unread = false;
-                self.call_model()
-            }
-            Event::ModelReplied { reply, clamped, .. } => reply::decide(self, state, &reply, clamped),
-            Event::CallFailed { failure, .. } | Event::CallDenied { failure, .. } if state.phase == Phase::Model => {
-                Decision::fail(failure)
-            }
-            Event::SignalReceived { name, .. } => {
-                state.unread |= name == MESSAGE_SIGNAL && state.phase == Phase::Model;
-                Decision::none()
-            }
-            // These join the Transcript by themselves, and the next iteration starts once none is in flight.
-            Event::ToolReturned(_)
-            | Event::CallFailed { .. }
-            | Event::CallDenied { .. }
-            | Event::CallUnknown { .. }
-            | Event::Answered { .. }
-            | Event::ChildEnded { .. }
-            | Event::ChildParked { .. }
-            | Event::TimerFired { .. } => Decision::none(),
+    /// The same Agent, in a conversation: see [`Found::conversation`].
+    ///
+    /// # Errors
+    /// [`AgentError`] as for [`Agent::new`].
+    pub fn conversing(self) -> Result<Self, AgentError> {
+        Self::build(Definition { conversation: true, ..self.definition })
+    }
+
+    pub(crate) const fn constants(&self) -> &Constants {
+        &self.constants
+    }
+
+    pub(crate) const fn summary_constants(&self) -> &Constants {
+        &self.summary
+    }
+
+    /// The window of a model in tokens, where it is known.
+    pub(crate) fn window(&self, model: u32) -> Option<u64> {
+        self.definition.windows.get(model as usize).copied().flatten()
+    }
+
+    /// A model: the first, or one of its fallbacks.
+    pub(crate) fn model(&self, model: u32) -> &Model {
+        let spec = &self.definition.agent.spec;
+        let fallback = (model as usize).checked_sub(1).and_then(|at| spec.fallbacks.get(at));
+        fallback.map_or(&spec.model, |fallback| &fallback.model)
+    }
+
+    /// The model that takes over from `model` when it meets `trouble`.
+    pub(crate) fn fallback(&self, model: u32, trouble: Trouble) -> Option<u32> {
+        let later = self.definition.agent.spec.fallbacks.iter().zip(1..).skip(model as usize);
+        later.filter(|(fallback, _)| fallback.on.contains(&trouble)).map(|(_, at)| at).next()
+    }
+
+    /// A request to a model with the conversation.
+    pub(crate) fn request(&self, model: u32) -> ModelCall {
+        let key = self.models.get(model as usize).or(self.models.first()).cloned().unwrap_or_default();
+        let model = self.model(model);
+        ModelCall {
+            max_output_tokens: model.max_output_tokens,
+            temperature_milli: model.temperature.map(|temperature| temperature.milli),
+            ..ModelCall::transcript(key)
         }
     }
+
+    pub(crate) fn call_model(&self, state: &State) -> Decision {
+        Decision::model_with(self.request(state.model), &self.constants)
+    }
+}
+
+/// The Agents that a manifest names, each with the tool by which it gets a task.
+fn helpers(manifest: &Manifest, definitions: &[Vec<u8>]) -> Result<Vec<(ToolOffer, Ready)>, AgentError> {
+    let named = &manifest.spec.agents;
+    if named.len() != definitions.len() {
+        let message = format!("the manifest names {} agents, and {} are here", named.len(), definitions.len());
+        return Err(AgentError::Definition { message });
+    }
+    let wrong = |error: String| AgentError::Definition { message: error };
+    named
+        .iter()
+        .zip(definitions)
+        .map(|(named, bytes)| {
+            let of: Definition = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+            let own = of.agent.metadata.description.unwrap_or_default();
+            let offer = helper::offer(&named.name, named.description.as_deref().unwrap_or(&own));
+            let limits = named.limits.unwrap_or(of.agent.spec.limits).to_kernel();
+            let ready = Ready { loop_name: of.agent.metadata.name, definition: Constants::of_bytes(bytes), limits };
+            Ok((offer, ready))
+        })
+        .collect()
 }
 
 fn decode(state: &str) -> Result<State, Failure> {
@@ -273,9 +349,9 @@ impl ErasedLoop for Agent {
         }
     }
 
-    fn transition(&self, _: &Cx, state: &str, event: Event) -> Result<(Decision, String), Failure> {
+    fn transition(&self, cx: &Cx, state: &str, event: Event) -> Result<(Decision, String), Failure> {
         let mut state = decode(state)?;
-        let decision = self.decide(&mut state, event);
+        let decision = turn::decide(self, &mut state, cx, event);
         Ok((decision, serde_json::to_string(&state)?))
     }
 }

@@ -28,17 +28,23 @@
 
 mod agent;
 mod ask;
+mod context;
 mod definition;
+mod helper;
 mod json;
 pub mod manifest;
 mod output;
 mod reply;
 mod schema;
+mod skill;
 mod state;
 mod text;
 mod toolset;
+mod turn;
 mod words;
 
 pub use agent::{Agent, AgentError};
+pub use definition::{Document, Found};
 pub use manifest::{Manifest, ManifestError};
 pub use schema::NotASchema;
+pub use skill::Skill;

@@ -1,10 +1,12 @@
 //! What a model's reply leads to.
 
 use crate::agent::Agent;
+use crate::manifest::Trouble;
 use crate::state::{Phase, State};
 use crate::text::bounded;
 use crate::toolset::ToolUse;
 use loopd_kernel::model::{Message, ModelReply, StopReason};
+use loopd_kernel::transcript::MESSAGE_SIGNAL;
 use loopd_kernel::{Action, Decision, Failure};
 use std::collections::BTreeSet;
 
@@ -24,6 +26,8 @@ const EMPTY: &str = "Your last reply was empty. Use a tool, or answer.";
 
 const ANNOUNCED: &str = "You announced the use of a tool, and none came. Use the tool, or answer.";
 
+const REFUSED: &str = "That reply was another model's. Answer in its place.";
+
 const CLAMPED: &str = "Your last reply was cut off. Answer again, in fewer words.";
 
 const UNREAD: &str = "A message arrived while you were writing that reply; it stands before the reply. \
@@ -33,16 +37,18 @@ const UNREAD: &str = "A message arrived while you were writing that reply; it st
 pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamped: bool) -> Decision {
     let text = reply.joined_text();
     match &reply.stop {
-        StopReason::Refusal => {
-            return fail("agent.refused", format!("the model refused: {}", bounded(&text, SHOWN)));
-        }
+        StopReason::Refusal => return refused(agent, state, &text),
         StopReason::EndTurn | StopReason::ToolUse | StopReason::Length | StopReason::Other(_) => {}
     }
     let wishes = wishes(reply);
     if !wishes.is_empty() {
         state.phase = Phase::Tools;
         state.empty = 0;
-        let actions = wishes.into_iter().map(|wish| agent.tools().act_on(wish)).collect();
+        let actions: Vec<Action> = wishes.into_iter().map(|wish| agent.tools().act_on(wish)).collect();
+        state.helpers.extend(actions.iter().filter_map(|action| match action {
+            Action::Spawn(spawn) => Some(spawn.name.clone()),
+            _ => None,
+        }));
         return Decision { actions, constants: Vec::new() };
     }
     match &reply.stop {
@@ -57,7 +63,7 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
                 agent.manifest().spec.model.max_output_tokens,
                 bounded(&text, SHOWN)
             );
-            fail("agent.output_truncated", message)
+            fail(agent, state, "agent.output_truncated", message)
         }
         // The server interrupted its own tools and goes on from what it said, which stands in the Transcript.
         StopReason::Other(word) if word == PAUSED => {
@@ -67,28 +73,56 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
         // A word that nobody here knows is no proof that the answer is complete.
         StopReason::Other(word) => {
             let (word, text) = (bounded(word, 64), bounded(&text, SHOWN));
-            fail("agent.unknown_stop", format!("the model stopped for the unknown reason `{word}` after: {text}"))
+            let message = format!("the model stopped for the unknown reason `{word}` after: {text}");
+            fail(agent, state, "agent.unknown_stop", message)
         }
         // Tools were announced and none came: as good as nothing.
-        StopReason::ToolUse => empty(state, ANNOUNCED),
-        StopReason::EndTurn if text.trim().is_empty() => empty(state, EMPTY),
+        StopReason::ToolUse => empty(agent, state, ANNOUNCED),
+        StopReason::EndTurn if text.trim().is_empty() => empty(agent, state, EMPTY),
         StopReason::EndTurn => answer(agent, state, &text),
         StopReason::Refusal => Decision::none(),
     }
 }
 
-fn fail(code: &str, message: String) -> Decision {
+/// Ends the Run as Failed; a conversation goes on instead, and says what went wrong.
+pub(crate) fn fail(agent: &Agent, state: &mut State, code: &str, message: String) -> Decision {
+    state.phase = Phase::Idle;
+    if agent.converses() {
+        return Decision::none().and(Action::Speak(format!("[{code}] {message}"))).and(wait_for_message());
+    }
     Decision::fail(Failure::new(code, message))
+}
+
+/// Waits until somebody says something.
+pub(crate) fn wait_for_message() -> Action {
+    Action::Wait { signals: vec![MESSAGE_SIGNAL.into()], timeout_ms: None }
+}
+
+/// Another model may be asked once, where the manifest says so; asking the same one again would only cost.
+fn refused(agent: &Agent, state: &mut State, text: &str) -> Decision {
+    let Some(next) = agent.fallback(state.model, Trouble::Refused) else {
+        return fail(agent, state, "agent.refused", format!("the model refused: {}", bounded(text, SHOWN)));
+    };
+    state.model = next;
+    state.phase = Phase::Model;
+    state.seen = None;
+    let Decision { mut actions, constants } = agent.call_model(state);
+    actions.insert(0, Action::Note(Message::user(REFUSED)));
+    Decision { actions, constants }
 }
 
 fn note(text: impl Into<String>) -> Decision {
     Decision::none().and(Action::Note(Message::user(text)))
 }
 
-fn empty(state: &mut State, hint: &str) -> Decision {
+fn empty(agent: &Agent, state: &mut State, hint: &str) -> Decision {
     state.phase = Phase::Idle;
     state.empty += 1;
-    if state.empty < MAX_EMPTY { note(hint) } else { fail("agent.empty_reply", "the model said nothing twice".into()) }
+    if state.empty < MAX_EMPTY {
+        return note(hint);
+    }
+    state.empty = 0;
+    fail(agent, state, "agent.empty_reply", "the model said nothing twice".into())
 }
 
 fn answer(agent: &Agent, state: &mut State, text: &str) -> Decision {
@@ -96,6 +130,10 @@ fn answer(agent: &Agent, state: &mut State, text: &str) -> Decision {
     state.empty = 0;
     if state.unread {
         return note(UNREAD);
+    }
+    if agent.converses() {
+        state.repairs = 0;
+        return Decision::none().and(Action::Speak(text.into())).and(wait_for_message());
     }
     let Some(shape) = agent.output() else {
         return Decision::finish(&text);
@@ -109,10 +147,11 @@ fn answer(agent: &Agent, state: &mut State, text: &str) -> Decision {
                  Answer again with one JSON value that matches the schema, and nothing else."
             ))
         }
-        Err(problems) => fail(
-            "agent.output_schema",
-            format!("the answer does not match spec.output.schema:\n{problems}\nIt was: {}", bounded(text, SHOWN)),
-        ),
+        Err(problems) => {
+            let was = bounded(text, SHOWN);
+            let message = format!("the answer does not match spec.output.schema:\n{problems}\nIt was: {was}");
+            fail(agent, state, "agent.output_schema", message)
+        }
     }
 }
 

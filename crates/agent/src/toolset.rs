@@ -1,12 +1,15 @@
 //! The tools of an Agent and the check of what a model wants to do with them.
 
 use crate::ask;
+use crate::helper;
 use crate::schema::{NotASchema, Schema};
+use crate::skill::{Skill, USE_SKILL};
 use crate::text::bounded;
 use crate::{json, words};
-use loopd_kernel::Action;
 use loopd_kernel::action::ToolCall;
-use loopd_kernel::model::{Message, ToolOffer};
+use loopd_kernel::child::Spawn;
+use loopd_kernel::model::{Constants, Message, ToolOffer};
+use loopd_kernel::{Action, Limits};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -14,6 +17,18 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct Toolset {
     schemas: BTreeMap<String, Schema>,
+    /// Bytes of a result that the model is shown.
+    cap: u64,
+    helpers: BTreeMap<String, Ready>,
+    skills: BTreeMap<String, String>,
+}
+
+/// An Agent that can be given a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Ready {
+    pub(crate) loop_name: String,
+    pub(crate) definition: Constants,
+    pub(crate) limits: Limits,
 }
 
 /// One wish of a model.
@@ -45,12 +60,19 @@ impl<'a> Refusal<'a> {
 
 impl Toolset {
     /// Compiles the schemas of `offers`. An error names the tool.
-    pub(crate) fn new(offers: &[ToolOffer]) -> Result<Self, (String, NotASchema)> {
+    pub(crate) fn new(offers: &[ToolOffer], cap: u64) -> Result<Self, (String, NotASchema)> {
         let compile = |offer: &ToolOffer| match Schema::compile(&offer.parameters) {
             Ok(schema) => Ok((offer.name.clone(), schema)),
             Err(error) => Err((offer.name.clone(), error)),
         };
-        Ok(Self { schemas: offers.iter().map(compile).collect::<Result<_, _>>()? })
+        let schemas = offers.iter().map(compile).collect::<Result<_, _>>()?;
+        Ok(Self { schemas, cap, helpers: BTreeMap::new(), skills: BTreeMap::new() })
+    }
+
+    /// Adds the Agents behind tools, and the texts behind skills.
+    pub(crate) fn with(self, helpers: BTreeMap<String, Ready>, skills: &[Skill]) -> Self {
+        let skills = skills.iter().map(|skill| (skill.name.clone(), skill.text.clone())).collect();
+        Self { helpers, skills, ..self }
     }
 
     /// What becomes of a wish: a Call, a Question, or a typed error that the model reads.
@@ -96,7 +118,22 @@ impl Toolset {
             let question = ask::question(args, id.into());
             return question.map(Action::Ask).map_err(|why| Refusal::new("tool.invalid_args", why.to_string()));
         }
-        Ok(Action::CallTool(ToolCall { tool: name.into(), args: args.into(), reply_to: Some(id.into()), cap: None }))
+        let (reply_to, cap) = (Some(id.into()), Some(self.cap));
+        let invalid = |why: serde_json::Error| Refusal::new("tool.invalid_args", why.to_string());
+        if let Some(helper) = self.helpers.get(name) {
+            let helper::Task { task } = serde_json::from_str(args).map_err(invalid)?;
+            let Ready { loop_name, definition, limits } = helper.clone();
+            let input = serde_json::to_string(&task).map_err(invalid)?;
+            // Several tasks of one reply are several children, which are told apart by the use.
+            let child = Spawn::new(format!("{name}:{id}"), loop_name, input);
+            return Ok(Action::Spawn(Spawn { definition: Some(definition), limits, reply_to, cap, ..child }));
+        }
+        if name == USE_SKILL && !self.skills.is_empty() {
+            let helper::Wanted { name } = serde_json::from_str(args).map_err(invalid)?;
+            let text = self.skills.get(&name).cloned().unwrap_or_default();
+            return Ok(Action::Note(Message::Tool { id: id.into(), text, error: false }));
+        }
+        Ok(Action::CallTool(ToolCall { tool: name.into(), args: args.into(), reply_to, cap }))
     }
 
     fn unknown(&self, name: &str) -> Refusal<'static> {

@@ -99,9 +99,14 @@ impl Constants {
     /// # Errors
     /// What serde reports; no value of [`ModelConstants`] causes it.
     pub fn new(constants: &ModelConstants) -> Result<Self, serde_json::Error> {
-        let bytes: Arc<[u8]> = serde_json::to_vec(constants)?.into();
-        let name = ConstantsRef { digest: Digest::sha256(&[&bytes]), bytes: bytes.len() as u64 };
-        Ok(Self { name, bytes })
+        Ok(Self::of_bytes(&serde_json::to_vec(constants)?))
+    }
+
+    /// Names bytes that are stored by content: the definition of a child's Loop, for example.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let bytes: Arc<[u8]> = bytes.into();
+        Self { name: ConstantsRef { digest: Digest::sha256(&[&bytes]), bytes: bytes.len() as u64 }, bytes }
     }
 }
 

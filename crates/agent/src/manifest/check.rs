@@ -1,7 +1,8 @@
 //! What a manifest has to hold beyond the shape of its fields.
 
+use super::context::LEAST_RESULT_BYTES;
 use super::locate::Step::{self, Item, Key};
-use super::{Manifest, Provider, ToolSource};
+use super::{AgentLimits, Manifest, Model, Provider, ToolSource};
 use crate::schema::Schema;
 use std::collections::BTreeSet;
 
@@ -26,9 +27,11 @@ fn ensure(holds: bool, path: &[Step], message: impl FnOnce() -> String) -> Check
 /// Checks what the types do not hold.
 pub(super) fn check(manifest: &Manifest) -> Checked {
     metadata(manifest)?;
-    model(manifest)?;
+    model(&manifest.spec.model, &[Key("spec"), Key("model")])?;
+    fallbacks(manifest)?;
     tools(manifest)?;
-    limits(manifest)?;
+    limits(&manifest.spec.limits, &[Key("spec"), Key("limits")])?;
+    context(manifest)?;
     output(manifest)
 }
 
@@ -47,9 +50,8 @@ fn metadata(manifest: &Manifest) -> Checked {
     })
 }
 
-fn model(manifest: &Manifest) -> Checked {
-    let model = &manifest.spec.model;
-    let at = |field| [Key("spec"), Key("model"), Key(field)];
+fn model(model: &Model, path: &[Step]) -> Checked {
+    let at = |field| [path, &[Key(field)]].concat();
     match &model.provider {
         Provider::OpenAi { name, base_url, api_key_env }
         | Provider::Anthropic { name, base_url, api_key_env }
@@ -75,6 +77,18 @@ fn model(manifest: &Manifest) -> Checked {
     ensure(timeout, &at("timeout"), || "expected a duration above zero".into())
 }
 
+fn fallbacks(manifest: &Manifest) -> Checked {
+    for (index, fallback) in manifest.spec.fallbacks.iter().enumerate() {
+        let at = [Key("spec"), Key("fallbacks"), Item(index)];
+        model(&fallback.model, &[&at[..], &[Key("model")]].concat())?;
+        let served = !matches!(fallback.model.provider, Provider::Demo { .. });
+        ensure(served, &at, || "a model that plays a script cannot take over: the script is that of one model".into())?;
+        let on = [&at[..], &[Key("on")]].concat();
+        ensure(!fallback.on.is_empty(), &on, || "expected at least one reason; without `on` there are several".into())?;
+    }
+    Ok(())
+}
+
 /// An environment variable as people name them. Keys of providers have other shapes.
 fn is_variable(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
@@ -97,7 +111,7 @@ fn url(url: &str) -> Result<(), (String, bool)> {
 }
 
 fn tools(manifest: &Manifest) -> Checked {
-    let mut names = BTreeSet::new();
+    let mut names: BTreeSet<&str> = manifest.built_in_tools().into_iter().collect();
     for (index, source) in manifest.spec.tools.iter().enumerate() {
         let at = [Key("spec"), Key("tools"), Item(index)];
         match source {
@@ -117,12 +131,40 @@ fn tools(manifest: &Manifest) -> Checked {
             ensure(names.insert(name), &at, || format!("there would be two tools named `{name}`"))?;
         }
     }
+    for (index, helper) in manifest.spec.agents.iter().enumerate() {
+        let at = [Key("spec"), Key("agents"), Item(index)];
+        let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        let name = &helper.name;
+        let fits = (1..=64).contains(&name.len()) && name.bytes().all(inner);
+        ensure(fits, &[at[0], at[1], at[2], Key("name")], || {
+            "expected a name of letters, digits, `_` and `-`, at most 64 characters".into()
+        })?;
+        let file = || "expected the path of a manifest".into();
+        ensure(!helper.manifest.trim().is_empty(), &[at[0], at[1], at[2], Key("manifest")], file)?;
+        if let Some(given) = &helper.limits {
+            limits(given, &[at[0], at[1], at[2], Key("limits")])?;
+        }
+        ensure(names.insert(name), &at, || format!("there would be two tools named `{name}`"))?;
+    }
     Ok(())
 }
 
-fn limits(manifest: &Manifest) -> Checked {
-    let limits = &manifest.spec.limits;
-    let at = |field| [Key("spec"), Key("limits"), Key(field)];
+fn context(manifest: &Manifest) -> Checked {
+    let context = &manifest.spec.context;
+    let at = |field| vec![Key("spec"), Key("context"), Key(field)];
+    let least = || format!("expected at least {LEAST_RESULT_BYTES} bytes");
+    ensure(context.tool_result_bytes >= LEAST_RESULT_BYTES, &at("toolResultBytes"), least)?;
+    for (field, paths) in [("instructions", &context.instructions), ("skills", &context.skills)] {
+        for (index, path) in paths.iter().enumerate() {
+            let place = [at(field), vec![Item(index)]].concat();
+            ensure(!path.trim().is_empty(), &place, || "expected a path".into())?;
+        }
+    }
+    Ok(())
+}
+
+fn limits(limits: &AgentLimits, path: &[Step]) -> Checked {
+    let at = |field| [path, &[Key(field)]].concat();
     let above_zero = || "expected a limit above zero; without a limit, leave the field out".into();
     ensure(limits.iterations > 0, &at("iterations"), above_zero)?;
     ensure(limits.tokens != Some(0), &at("tokens"), above_zero)?;

@@ -4,18 +4,26 @@
 //! [`json_schema`] is the published schema; `docs/agents.md` is the guide.
 
 mod check;
+mod context;
+mod fallback;
+mod helper;
 mod locate;
 mod model;
 mod parse;
 mod scalar;
 mod tool;
 
+pub use context::{Context, DEFAULT_RESULT_BYTES};
+pub use fallback::{Fallback, Trouble};
+pub use helper::Helper;
 pub use model::{Model, Price, Provider};
 pub use parse::ManifestError;
 pub use scalar::{Dollars, Duration, JsonText, Temperature};
 pub use tool::{FileTool, NotLoosened, ToolClass, ToolSource};
 
+use crate::skill::USE_SKILL;
 use loopd_kernel::Limits;
+use loopd_kernel::transcript::READ_RESULT;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +86,7 @@ fn first_version() -> String {
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
-    expecting = "a mapping with model and, if wanted, instructions, tools, limits and output"
+    expecting = "a mapping with model and, if wanted, instructions, tools, agents, limits, output, context and fallbacks"
 )]
 pub struct Spec {
     /// The model and how it is reached.
@@ -86,9 +94,18 @@ pub struct Spec {
     /// What the model is told before everything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// The models that take over when this one cannot be used, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<Fallback>,
     /// The tools that the model may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSource>,
+    /// Other Agents that the model may give tasks to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Helper>,
+    /// What the model is shown, and what happens when there is too much of it.
+    #[serde(default, skip_serializing_if = "Context::is_default")]
+    pub context: Context,
     /// Where a Run stops and asks for more.
     #[serde(default)]
     pub limits: AgentLimits,
@@ -164,6 +181,33 @@ impl Manifest {
     #[must_use]
     pub fn tool_names(&self) -> Vec<&str> {
         self.spec.tools.iter().flat_map(ToolSource::tool_names).collect()
+    }
+
+    /// The tools that an Agent with this manifest has without naming them.
+    #[must_use]
+    pub(crate) fn built_in_tools(&self) -> Vec<&'static str> {
+        let returns = self.spec.tools.iter().any(|source| *source != ToolSource::Ask) || !self.spec.agents.is_empty();
+        let skills = !self.spec.context.skills.is_empty();
+        [(returns, READ_RESULT), (skills, USE_SKILL)]
+            .into_iter()
+            .filter(|(has, _)| *has)
+            .map(|(_, name)| name)
+            .collect()
+    }
+
+    /// The model and those that may take over, each with the name under which a Run calls it. Two of one name, at two
+    /// servers for example, are told apart by a number.
+    #[must_use]
+    pub fn models(&self) -> Vec<(String, &Model)> {
+        let models =
+            std::iter::once(&self.spec.model).chain(self.spec.fallbacks.iter().map(|fallback| &fallback.model));
+        let mut named: Vec<(String, &Model)> = Vec::new();
+        for model in models {
+            let key = model.key();
+            let same = named.iter().filter(|(_, earlier)| earlier.key() == key).count();
+            named.push((if same == 0 { key } else { format!("{key}#{}", same + 1) }, model));
+        }
+        named
     }
 }
 

@@ -107,8 +107,8 @@ fn what_cannot_run_comes_back_to_the_model() {
             iteration 1
               call-1 model openai/m ≤100
             call-1 landed: 717 bytes
-              error for c1: {"error":"tool.unknown","message":"there is no tool `readfile`; the tools are ask, now, pay, read_file. Did you mean `read_file`?"}
-              error for c2: {"error":"tool.unknown","message":"there is no tool `shell`; the tools are ask, now, pay, read_file."}
+              error for c1: {"error":"tool.unknown","message":"there is no tool `readfile`; the tools are ask, now, pay, read_file, read_result. Did you mean `read_file`?"}
+              error for c2: {"error":"tool.unknown","message":"there is no tool `shell`; the tools are ask, now, pay, read_file, read_result."}
               error for c3: {"error":"tool.invalid_args","message":"the arguments were not read: it is not valid JSON: EOF while parsing a value at line 1 column 8. Send one JSON object."}
               error for c4: {"error":"tool.invalid_args","message":"the arguments were not read: it is not valid JSON: trailing characters at line 1 column 13. Send one JSON object."}
               error for c5: {"error":"tool.invalid_args","message":"the arguments do not fit the schema of `read_file`; nothing was run","problems":["/limit: expected at least 1","the value: the property \"path\" is missing","the value: unknown: `paht`"]}
@@ -142,7 +142,7 @@ fn good_calls_run_beside_bad_ones() {
             iteration 1
               call-1 model openai/m ≤100
             call-1 landed: {"parts":[{"type":"tool_use","id":"c1","name":"nope","args":"{}"},{"type":"tool_use","id":"c2","name":"read_file","args":"{\"path\":\"a\"}"}],"stop":"tool_use","model":"m"}
-              error for c1: {"error":"tool.unknown","message":"there is no tool `nope`; the tools are ask, now, pay, read_file."}
+              error for c1: {"error":"tool.unknown","message":"there is no tool `nope`; the tools are ask, now, pay, read_file, read_result."}
               call-2 read_file {"path":"a"} for c2
             call-2 landed: ay
             iteration 2
@@ -341,7 +341,7 @@ fn refusals_cuts_and_unknown_stops_are_no_answers() {
             call-1 landed: {"parts":[{"type":"text","text":"I can not help with that."},{"type":"tool_use","id":"c1","name":"now","args":"{}"}],"stop":"refusal","model":"m"}
             ended
             = Failed agent.refused: the model refused: I can not help with that.
-              state {"phase":"model"}
+              state {"phase":"idle"}
         "#]],
     );
     check(
@@ -356,7 +356,7 @@ fn refusals_cuts_and_unknown_stops_are_no_answers() {
             call-1 landed: {"parts":[{"type":"text","text":"Once upon a"}],"stop":"length","model":"m"}
             ended
             = Failed agent.output_truncated: the output limit of 100 tokens cut the answer; raise spec.model.maxOutputTokens. It began: Once upon a
-              state {"phase":"model"}
+              state {"phase":"idle"}
         "#]],
     );
     check(
@@ -371,7 +371,7 @@ fn refusals_cuts_and_unknown_stops_are_no_answers() {
             call-1 landed: {"parts":[{"type":"text","text":"Once upon a"}],"stop":{"other":"insufficient_system_resource"},"model":"m"}
             ended
             = Failed agent.unknown_stop: the model stopped for the unknown reason `insufficient_system_resource` after: Once upon a
-              state {"phase":"model"}
+              state {"phase":"idle"}
         "#]],
     );
 }
@@ -495,7 +495,7 @@ fn an_empty_reply_gets_one_more_chance() {
             call-5 landed: {"parts":[],"stop":"end_turn","model":"m"}
             ended
             = Failed agent.empty_reply: the model said nothing twice
-              state {"phase":"idle","empty":2}
+              state {"phase":"idle"}
         "#]],
     );
 }
@@ -513,7 +513,7 @@ fn a_failing_model_fails_the_run_with_its_own_code() {
             call-1 failed model.unauthorised: the key is wrong
             ended
             = Failed model.unauthorised: the key is wrong
-              state {"phase":"model"}
+              state {"phase":"idle"}
         "#]],
     );
 }
@@ -566,7 +566,7 @@ fn a_breach_parks_and_a_raise_goes_on() {
             call-2 landed: 2000 bytes
             iteration 2
               call-3 model openai/m ≤100
-            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 1500, used: 15, needed: 1665 } }
+            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 1500, used: 15, needed: 1959 } }
             reopened
             call-3 landed: {"parts":[{"type":"text","text":"Many letters."}],"stop":"end_turn","model":"m"}
             ended
@@ -580,7 +580,7 @@ fn a_breach_parks_and_a_raise_goes_on() {
 fn a_reply_that_the_budget_cut_parks_instead_of_failing() {
     check(
         r#"
-        limits tokens=620
+        limits tokens=910
         start "Tell all"
         reply length
           text Once upon a
@@ -591,12 +591,12 @@ fn a_reply_that_the_budget_cut_parks_instead_of_failing() {
         expect![[r#"
             iteration 1
               call-1 model openai/m ≤100
-              call-1 has room for 44 tokens only
+              call-1 has room for 40 tokens only
             call-1 landed: {"parts":[{"type":"text","text":"Once upon a"}],"stop":"length","model":"m"}
               note Your last reply was cut off. Answer again, in fewer words.
             iteration 2
               call-2 model openai/m ≤100
-            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 620, used: 15, needed: 688 } }
+            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 910, used: 15, needed: 982 } }
             reopened
             call-2 landed: {"parts":[{"type":"text","text":"Once, briefly."}],"stop":"end_turn","model":"m"}
             ended

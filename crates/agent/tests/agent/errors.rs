@@ -22,11 +22,11 @@ fn unknown_fields_and_values_are_guessed() {
     check(
         &with_spec("modle: { provider: openai, name: m }"),
         expect![[r#"
-        agent.yaml:5:3: unknown field `modle`; did you mean `model`?
-           5 |   modle: { provider: openai, name: m }
-                 ^
-        expected one of: `model`, `instructions`, `tools`, `limits`, `output`
-    "#]],
+            agent.yaml:5:3: unknown field `modle`; did you mean `model`?
+               5 |   modle: { provider: openai, name: m }
+                     ^
+            expected one of: `model`, `instructions`, `fallbacks`, `tools`, `agents`, `context`, `limits`, `output`
+        "#]],
     );
     check(
         &with_spec("model: { provider: openai, name: m, max_output_tokens: 5 }"),

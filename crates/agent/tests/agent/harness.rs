@@ -2,14 +2,20 @@
 //! runs in the kernel's own machine; model, tools and people are the script.
 //!
 //! ```text
-//! limits iterations=2                     before `start`, like `output` and `tools`
+//! limits iterations=2                     before `start`, like all up to there
 //! output {"type":"object"}                the output schema
+//! spec fallbacks: [ … ]                   more of the manifest's spec, one line of YAML
+//! window 1000,200                         the windows of the models
+//! skill tidy when it is untidy: Sweep.    a skill
+//! converse                                an answer ends a turn and not the run
 //! start "question"                        any JSON
 //! reply tool_use                          settles the open model call; it says what follows
 //!   text Let me look.
 //!   use c1 read_file {"path":"a.md"}
 //! tool read_file the content              settles the first open call of this tool; `x*9` is nine letters
 //! fail read_file tool.not_found no such file
+//! usage 900                               input tokens of the replies from here on
+//! child completed "found" / child failed gone / child parked      news of the first open child
 //! answer "blue" / decline                 ends the first open question
 //! signal message and hurry                a signal
 //! crash                                   the worker dies, and another one takes over
@@ -19,11 +25,13 @@
 //! Every conversation is then replayed strictly by an Agent rebuilt from its definition bytes alone.
 
 use expect_test::Expect;
-use loopd_agent::{Agent, Manifest};
-use loopd_kernel::budget::Limits;
+use loopd_agent::{Agent, Found, Manifest, Skill};
+use loopd_kernel::budget::{Breach, Dimension, Limits};
+use loopd_kernel::child::{ChildNews, Spent};
 use loopd_kernel::failure::Disposition;
 use loopd_kernel::machine::{Admission, Catalog, Env, Input, MachineError, ModelTerms, Pace, Settling, ToolTerms};
 use loopd_kernel::model::{Message, ModelReply, Part, StopReason, ToolOffer};
+use loopd_kernel::outcome::Interrupt;
 use loopd_kernel::projection::{Status, Target};
 use loopd_kernel::question::QuestionEnd;
 use loopd_kernel::record::{ActionRecord, Record};
@@ -56,6 +64,10 @@ impl Catalog for Terms {
 pub struct Setup {
     pub limits: String,
     pub output: String,
+    spec: String,
+    windows: Vec<Option<u64>>,
+    skills: Vec<Skill>,
+    conversation: bool,
 }
 
 impl Setup {
@@ -65,7 +77,8 @@ impl Setup {
         let yaml = format!(
             "apiVersion: loopd.dev/v1alpha1\nkind: Agent\nmetadata: {{ name: tested }}\nspec:\n  model: {{ provider: \
              openai, name: m, temperature: 0, maxOutputTokens: 100 }}\n  instructions: Be brief.\n  tools: [ {{ use: \
-             files, root: ., allow: [read] }}, {{ use: ask }}, {{ native: pay }}, {{ native: now }} ]\n{output}"
+             files, root: ., allow: [read] }}, {{ use: ask }}, {{ native: pay }}, {{ native: now }} ]\n{output}{}",
+            self.spec
         );
         let manifest = Manifest::parse("agent.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         let offer = |name: &str, parameters: &str| ToolOffer {
@@ -76,10 +89,40 @@ impl Setup {
         let read = r#"{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer","minimum":1}},"required":["path"],"additionalProperties":false}"#;
         let pay =
             r#"{"type":"object","properties":{"id":{"type":"integer"},"amount":{"type":"number"}},"required":["id"]}"#;
-        let offers =
+        let tools =
             vec![offer("now", r#"{"type":"object","properties":{}}"#), offer("read_file", read), offer("pay", pay)];
-        Agent::from_manifest(manifest, offers).expect("an agent")
+        let agents = manifest.spec.agents.iter().map(|helper| named(&helper.name)).collect();
+        let (windows, skills, conversation) = (self.windows.clone(), self.skills.clone(), self.conversation);
+        let found = Found { tools, windows, agents, skills, conversation, documents: Vec::new() };
+        Agent::new(manifest, found).expect("an agent")
     }
+
+    /// Takes a line that stands before `start`.
+    fn take(&mut self, word: &str, rest: &str) {
+        match word {
+            "limits" => self.limits = rest.into(),
+            "output" => self.output = rest.into(),
+            "spec" => writeln!(self.spec, "  {rest}").expect("writes"),
+            "window" => self.windows = rest.split(',').map(|window| window.parse().ok()).collect(),
+            "skill" => {
+                let (head, text) = rest.split_once(": ").expect("a text");
+                let (name, description) = head.split_once(' ').expect("a description");
+                self.skills.push(Skill { name: name.into(), description: description.into(), text: text.into() });
+            }
+            "converse" => self.conversation = true,
+            other => panic!("`{other}` needs a start before it"),
+        }
+    }
+}
+
+/// The definition of another Agent.
+fn named(name: &str) -> Vec<u8> {
+    let yaml = format!(
+        "apiVersion: loopd.dev/v1alpha1\nkind: Agent\nmetadata: {{ name: {name}, description: Finds things. \
+         }}\nspec: {{ model: {{ provider: openai, name: m }}, limits: {{ iterations: 3 }} }}\n"
+    );
+    let manifest = Manifest::parse("other.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    Agent::from_manifest(manifest, Vec::new()).expect("an agent").definition().to_vec()
 }
 
 pub struct Driven {
@@ -87,6 +130,7 @@ pub struct Driven {
     pub machine: Machine,
     pub entries: Vec<Entry>,
     salt: u8,
+    input_tokens: u64,
     out: String,
 }
 
@@ -99,8 +143,6 @@ pub fn check(script: &str, expected: Expect) {
     while let Some(line) = lines.next() {
         let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         match (word, &mut driven) {
-            ("limits", None) => setup.limits = rest.into(),
-            ("output", None) => setup.output = rest.into(),
             ("start", None) => driven = Some(Driven::start(&setup, rest)),
             ("reply", Some(run)) => {
                 let mut parts = Vec::new();
@@ -110,7 +152,7 @@ pub fn check(script: &str, expected: Expect) {
                 run.reply(rest, parts);
             }
             (_, Some(run)) => run.step(word, rest),
-            (_, None) => panic!("`{line}` needs a start before it"),
+            (_, None) => setup.take(word, rest),
         }
     }
     let driven = driven.expect("a start");
@@ -159,7 +201,7 @@ impl Driven {
     pub fn start(setup: &Setup, input: &str) -> Self {
         let agent = setup.agent();
         let machine = Machine::new(Projection::new(RUN));
-        let mut run = Self { agent, machine, entries: Vec::new(), salt: 0, out: String::new() };
+        let mut run = Self { agent, machine, entries: Vec::new(), salt: 0, input_tokens: 10, out: String::new() };
         let limits = if setup.limits.is_empty() { run.agent.limits() } else { limits(&setup.limits) };
         run.apply(Input::Start(Admission { tenant: "default".into(), input: input.into(), limits, key: None }));
         run
@@ -212,7 +254,7 @@ impl Driven {
         let call = self.open(|target| matches!(target, Target::Model(_)));
         let reply = ModelReply { parts, stop, model: "m".into() };
         let settling = Settling::Landed(serde_json::to_string(&reply).expect("serialises"));
-        let usage = Some(Usage { input: 10, output: 5, ..Usage::default() });
+        let usage = Some(Usage { input: self.input_tokens, output: 5, ..Usage::default() });
         self.apply(Input::Settle { call, settling, usage, cost: Some(MicroUsd(20)) });
     }
 
@@ -242,12 +284,35 @@ impl Driven {
             }
             "answer" => answer(QuestionEnd::Answered, rest),
             "decline" => answer(QuestionEnd::Declined, ""),
+            "usage" => {
+                self.input_tokens = rest.parse().expect("a number");
+                return;
+            }
+            "child" => self.news(first, after),
             "signal" => Input::Signal { name: first.into(), body: after.into() },
             "crash" => Input::Recover,
             "reopen" => Input::Reopen { actor: "ann".into(), raise: limits(rest) },
             other => panic!("no step `{other}`"),
         };
         self.apply(input);
+    }
+
+    fn news(&self, how: &str, text: &str) -> Input {
+        let (call, child) = self.machine.projection().children().next().expect("an open child");
+        let outcome = match how {
+            "completed" => Outcome::Completed { output: text.into() },
+            "failed" => Outcome::Failed { failure: Failure::new("agent.failed", text) },
+            "cancelled" => {
+                let interrupt = Interrupt::Cancelled { actor: "its parent".into(), reason: text.into() };
+                Outcome::Interrupted { interrupt }
+            }
+            "parked" => {
+                let breach = Breach { dimension: Dimension::Iterations, limit: 3, used: 3, needed: 1 };
+                Outcome::BudgetExceeded { breach }
+            }
+            other => panic!("a child is not `{other}`"),
+        };
+        Input::News(ChildNews { call, child: child.run, outcome, spent: Spent::default() })
     }
 
     fn show(&mut self, entry: &Entry) {
@@ -311,7 +376,8 @@ impl Driven {
 fn show_action(out: &mut String, action: &ActionRecord, payload: &[u8]) -> std::fmt::Result {
     match action {
         ActionRecord::Model { id, call, .. } => {
-            writeln!(out, "  {id} model {} ≤{}", call.model, call.max_output_tokens)
+            let how = call.result_cap.map(|cap| format!(" aside, results of {cap}")).unwrap_or_default();
+            writeln!(out, "  {id} model {} ≤{}{how}", call.model, call.max_output_tokens)
         }
         ActionRecord::Tool { id, tool, args, reply_to, .. } => {
             let args = args.text(payload).unwrap_or("?");
@@ -324,10 +390,27 @@ fn show_action(out: &mut String, action: &ActionRecord, payload: &[u8]) -> std::
             let message: Message = serde_json::from_str(span.text(payload).unwrap_or("?")).expect("a message");
             match message {
                 Message::User { text, .. } => writeln!(out, "  note {}", text.replace('\n', "\n       ")),
-                Message::Tool { id, text, .. } => writeln!(out, "  error for {id}: {text}"),
+                Message::Tool { id, text, error } => {
+                    writeln!(out, "  {} for {id}: {text}", if error { "error" } else { "result" })
+                }
                 Message::Assistant { .. } => writeln!(out, "  note of the assistant"),
             }
         }
+        ActionRecord::Spawn { id, name, loop_name, input, limits, .. } => {
+            let (input, limits) =
+                (input.text(payload).unwrap_or("?"), serde_json::to_string(limits).expect("serialises"));
+            writeln!(out, "  {id} {loop_name} as {name} {limits}: {input}")
+        }
+        ActionRecord::CancelChild { child, reason } => writeln!(out, "  cancel {child}: {reason}"),
+        ActionRecord::Compact { summary, .. } => {
+            let lines = summary.text(payload).unwrap_or("?").lines().filter(|line| !line.is_empty());
+            lines
+                .enumerate()
+                .try_for_each(|(at, line)| writeln!(out, "  {} {line}", if at == 0 { "compact" } else { "       " }))
+        }
+        ActionRecord::Speak(span) => writeln!(out, "  speak {}", span.text(payload).unwrap_or("?")),
+        ActionRecord::Wait { signals, .. } => writeln!(out, "  wait {}", signals.join(", ")),
+        ActionRecord::CancelCalls => writeln!(out, "  cancel calls"),
         // How it ended is in the last line.
         ActionRecord::Finish(_) | ActionRecord::Fail(_) => Ok(()),
         other => writeln!(out, "  {other:?}"),

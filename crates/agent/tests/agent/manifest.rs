@@ -187,7 +187,7 @@ fn a_definition_needs_nothing_else() {
     assert_eq!(again.definition(), agent.definition());
     assert_eq!(again.manifest(), agent.manifest());
     let names: Vec<&str> = again.offers().iter().map(|offer| offer.name.as_str()).collect();
-    assert_eq!(names, ["list_files", "read_file", "search_files", "ask", "refund"]);
+    assert_eq!(names, ["list_files", "read_file", "search_files", "ask", "refund", "read_result"]);
     // The order of a schema's keys is the order in which a model answers.
     let text = String::from_utf8_lossy(agent.definition());
     assert!(text.contains(r#""properties":{"reasoning":{"type":"string"},"answer":"#), "{text}");
