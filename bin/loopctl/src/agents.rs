@@ -1,5 +1,6 @@
 //! From manifests and stored definitions to Programs: where agents, providers and tools are named together.
 
+use crate::found;
 use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_agent::manifest::{Model as ModelSpec, Price, Provider, ToolSource};
@@ -73,47 +74,46 @@ pub fn manifest(file: &Path) -> Result<Manifest, Problem> {
 /// # Errors
 /// [`Problem`]; nothing was started.
 pub fn load(file: &Path) -> Result<Ready, Problem> {
-    let manifest = manifest(file)?;
     let origin = std::path::absolute(file)?;
-    let folder = folder(&origin);
-    let script = match &manifest.spec.model.provider {
-        Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
-        Provider::Demo { script } => Some(self::script(&folder.join(script), script)?),
-    };
-    let tools = tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
-    let offers = tools.iter().map(|tool| tool.offer().clone()).collect();
-    let mut agent = Agent::from_manifest(manifest, offers).map_err(|error| not_an_agent(&error))?;
-    if let Some(script) = script {
-        agent = agent.with_demo_script(&script).map_err(|error| not_an_agent(&error))?;
-    }
+    let (agent, tools) = found::agent(file, false)?;
     ready(agent, tools, Some(&origin))
 }
 
-fn script(path: &Path, name: &str) -> Result<String, Problem> {
-    std::fs::read_to_string(path).map_err(|error| {
-        Problem::new(Code::Model, format!("the demo script `{}`: {}", excerpt::line(name, 200), words::os(&error)))
-            .fix("spec.model.script is a path relative to the manifest")
-    })
+/// The same for a conversation with it.
+///
+/// # Errors
+/// [`Problem`]; nothing was started.
+pub fn load_conversation(file: &Path) -> Result<Ready, Problem> {
+    let origin = std::path::absolute(file)?;
+    let (agent, tools) = found::agent(file, true)?;
+    ready(agent, tools, Some(&origin))
 }
 
-fn folder(origin: &Path) -> PathBuf {
+pub(crate) fn folder(origin: &Path) -> PathBuf {
     origin.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 /// An agent as a Run's stored definition has it. `folder` is where its manifest is now.
-fn from_definition(definition: &[u8], folder: Option<&Path>) -> Result<Ready, Problem> {
+fn from_definition(definition: &[u8], folder: Option<&Path>, origin: Option<&Path>) -> Result<Ready, Problem> {
     let agent = Agent::from_definition(definition).map_err(|error| not_an_agent(&error))?;
     let fix = "put the folder there, or say with --agent FILE where the manifest is now";
     let tools = tools(agent.manifest(), folder, fix)?;
-    ready(agent, tools, None)
+    ready(agent, tools, origin)
 }
 
 fn ready(agent: Agent, tools: Vec<Arc<dyn Tool>>, origin: Option<&Path>) -> Result<Ready, Problem> {
-    let spec = &agent.manifest().spec.model;
-    let (key, model) = (spec.key(), model(spec, agent.demo_script())?);
+    let named = agent.manifest().models();
+    let models = named.iter().map(|(key, spec)| Ok((key.clone(), model(spec, agent.demo_script())?)));
+    let models: Vec<(String, Arc<dyn Model>)> = models.collect::<Result<_, Problem>>()?;
     let (name, limits) = (agent.manifest().metadata.name.clone(), agent.limits());
-    let priced = model.terms().price.is_some();
-    let mut program = Program::new(Arc::new(agent)).model(key.clone(), model);
+    // One that takes over spends as well.
+    let unpriced = models.iter().find(|(_, model)| model.terms().price.is_none()).map(|(key, _)| key.clone());
+    let (priced, first) = (unpriced.is_none(), agent.manifest().spec.model.key());
+    let key = unpriced.unwrap_or(first);
+    let mut program = Program::new(Arc::new(agent));
+    for (key, model) in models {
+        program = program.model(key, model);
+    }
     for tool in tools {
         program = program.tool(tool);
     }
@@ -123,7 +123,7 @@ fn ready(agent: Agent, tools: Vec<Arc<dyn Tool>>, origin: Option<&Path>) -> Resu
     Ok(Ready { name, model: key, priced, limits, program: Arc::new(program) })
 }
 
-fn not_an_agent(error: &AgentError) -> Problem {
+pub(crate) fn not_an_agent(error: &AgentError) -> Problem {
     let code = match error {
         AgentError::DemoScript { .. } => Code::Model,
         AgentError::Definition { .. } => Code::CannotRun,
@@ -199,7 +199,7 @@ fn price(price: &Price) -> DeclaredPrice {
 }
 
 /// The tools that a manifest names, over folders relative to `folder`.
-fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
+pub(crate) fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
     let mut tools = Vec::new();
     for source in &manifest.spec.tools {
         match source {
@@ -287,8 +287,9 @@ impl Agents {
                 .why("its code is in the program that started it, not in the store")
                 .fix(format!("start that program again; it goes on with {}", words::short(row.run))));
         }
-        let origin = row.origin.as_deref().map(|origin| folder(Path::new(origin)));
-        let ready = from_definition(definition, self.folder.as_deref().or(origin.as_deref()))?;
+        let origin = row.origin.as_deref().map(Path::new);
+        let from = origin.map(folder);
+        let ready = from_definition(definition, self.folder.as_deref().or(from.as_deref()), origin)?;
         lock().insert(row.definition, ready.clone());
         Ok(ready)
     }

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod agents;
+mod attach;
+mod chat;
 mod cli;
 mod commands;
 mod context;
@@ -13,6 +15,7 @@ mod drive;
 mod exit;
 mod files;
 mod find;
+mod found;
 mod journal;
 mod layout;
 mod output;

@@ -1,8 +1,9 @@
 //! Ctrl-C and SIGTERM: the first asks, the second does not wait.
 
 use crate::exit::Exit;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// What a command knows of signals.
@@ -11,12 +12,26 @@ pub struct Signals {
     asked: CancellationToken,
     polite: Arc<AtomicBool>,
     exit: Arc<AtomicU8>,
+    interrupts: Arc<Mutex<Option<mpsc::UnboundedSender<()>>>>,
 }
 
 impl Signals {
     /// From here on the first signal only asks: whoever calls this stops by itself when [`Signals::asked`].
     pub fn polite(&self) {
         self.polite.store(true, Ordering::SeqCst);
+    }
+
+    /// From here on Ctrl-C asks for nothing but what whoever reads this makes of it; other signals ask to stop.
+    pub fn interrupts(&self) -> mpsc::UnboundedReceiver<()> {
+        self.polite();
+        let (sender, receiver) = mpsc::unbounded_channel();
+        *self.interrupts.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        receiver
+    }
+
+    fn is_taken(&self) -> bool {
+        let interrupts = self.interrupts.lock().unwrap_or_else(PoisonError::into_inner);
+        interrupts.as_ref().is_some_and(|interrupts| interrupts.send(()).is_ok())
     }
 
     /// Waits until somebody asks to stop.
@@ -49,6 +64,9 @@ impl Signals {
                 // A closed terminal is a polite stop as well.
                 _ = hangup.recv() => true,
             };
+            if !terminated && self.is_taken() {
+                continue;
+            }
             if self.asked.is_cancelled() || !self.polite.load(Ordering::SeqCst) {
                 return if terminated { Exit::Waiting } else { Exit::Signalled };
             }

@@ -171,7 +171,8 @@ fn last_message(args: &str) -> Option<String> {
 fn note(args: &str) -> String {
     match serde_json::from_str::<Message>(args) {
         Ok(Message::User { text, .. }) => format!("to the model: {text}"),
-        Ok(Message::Tool { text, .. }) => format!("refused: {text}"),
+        Ok(Message::Tool { text, error: true, .. }) => format!("refused: {text}"),
+        Ok(Message::Tool { text, .. }) => format!("read: {text}"),
         Ok(Message::Assistant { .. }) | Err(_) => args.into(),
     }
 }

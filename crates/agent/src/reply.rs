@@ -45,10 +45,8 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
         state.phase = Phase::Tools;
         state.empty = 0;
         let actions: Vec<Action> = wishes.into_iter().map(|wish| agent.tools().act_on(wish)).collect();
-        state.helpers.extend(actions.iter().filter_map(|action| match action {
-            Action::Spawn(spawn) => Some(spawn.name.clone()),
-            _ => None,
-        }));
+        let spawned = |action: &Action| if let Action::Spawn(child) = action { Some(child.name.clone()) } else { None };
+        state.helpers.extend(actions.iter().filter_map(spawned));
         return Decision { actions, constants: Vec::new() };
     }
     match &reply.stop {

@@ -48,7 +48,7 @@ impl Skill {
         let whole = std::str::from_utf8(bytes).map_err(|_| wrong(0, "it is not UTF-8 text"))?;
         let whole = whole.trim_start_matches('\u{feff}').replace("\r\n", "\n");
         let rest = whole.strip_prefix(FENCE).and_then(|rest| rest.strip_prefix('\n'));
-        let rest = rest.ok_or_else(|| wrong(1, "expected a head that begins with `---`"))?;
+        let rest = rest.ok_or_else(|| wrong(1, "expected a head between two lines `---`"))?;
         let (head, text) = rest
             .split_once("\n---\n")
             .or_else(|| Some((rest.strip_suffix("\n---")?, "")))

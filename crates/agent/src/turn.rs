@@ -105,8 +105,11 @@ fn signal(agent: &Agent, state: &mut State, name: &str) -> Decision {
             given_up(state).and(reply::wait_for_message())
         }
         FINISH_SIGNAL if agent.converses() => {
-            state.phase = Phase::Idle;
-            given_up(state).and(Action::Finish("null".into()))
+            let finish = Action::Finish("null".into());
+            match std::mem::replace(&mut state.phase, Phase::Idle) {
+                Phase::Idle => Decision::none().and(finish),
+                Phase::Model | Phase::Tools | Phase::Summary | Phase::TightSummary => given_up(state).and(finish),
+            }
         }
         _ => Decision::none(),
     }

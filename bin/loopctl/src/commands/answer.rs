@@ -84,6 +84,22 @@ fn decline(name: &str, ask: &Ask) -> Result<(QuestionEnd, String), Problem> {
     }
 }
 
+/// A line that somebody typed as the answer of a Question, as JSON text once it fits.
+///
+/// # Errors
+/// [`Problem`] with what does not fit.
+pub fn typed_answer(name: &str, question: &OpenQuestion, text: &str, now: TimeMs) -> Result<String, Problem> {
+    let args = AnswerArgs {
+        question: name.into(),
+        value: Some(text.into()),
+        json: false,
+        decline: false,
+        output: None,
+        evidence: None,
+    };
+    value(name, question, &args, now)
+}
+
 /// The answer as JSON text, once it fits.
 fn value(name: &str, question: &OpenQuestion, args: &AnswerArgs, now: TimeMs) -> Result<String, Problem> {
     let text = args.value.as_deref().unwrap_or_default();

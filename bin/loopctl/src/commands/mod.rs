@@ -25,6 +25,9 @@ use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
 
+pub use answer::typed_answer;
+pub use start::TENANT;
+
 /// Does what was asked.
 ///
 /// # Errors
@@ -43,6 +46,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
         Command::Store(StoreCommand::Verify(format)) => verify::store(context, format.format).await,
         Command::Store(StoreCommand::Backup { to }) => store::backup(context, &to).await,
         Command::Agent(AgentCommand::Check { file, format }) => agent::check(context, &file, format.format),
+        Command::Agent(AgentCommand::Converse(args)) => crate::chat::chat(context, *args).await,
         Command::Agent(AgentCommand::Schema) => agent::schema(),
         Command::Upgrade(args) => upgrade::upgrade(context, &args).await,
         Command::Doctor(format) => doctor::doctor(context, format.format).await,
@@ -76,7 +80,7 @@ pub fn format(command: &Command) -> Format {
         Command::Ask(AskCommand::Answer(_))
         | Command::Record(_)
         | Command::Store(StoreCommand::Backup { .. })
-        | Command::Agent(AgentCommand::Schema)
+        | Command::Agent(AgentCommand::Schema | AgentCommand::Converse(_))
         | Command::Completions { .. } => return Format::Table,
     };
     args.format

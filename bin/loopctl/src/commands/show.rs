@@ -1,5 +1,6 @@
 //! `run show` and `show FILE`: what a Run did, as people read it.
 
+use crate::attach;
 use crate::cli::{RunShowArgs, ShowArgs};
 use crate::commands::list::{Summary, state};
 use crate::context::Context;
@@ -114,7 +115,7 @@ fn head(style: &Style, reading: &Reading, kin: &Kin) -> String {
     let Reading { trajectory, chain, .. } = reading;
     let paint = style.paint;
     let label = |name: &str| paint.dim(format!("{name:<8}"));
-    let asked = serde_json::from_str::<String>(&trajectory.input).unwrap_or_else(|_| trajectory.input.clone());
+    let asked = attach::asked(&trajectory.input);
     let asked = excerpt::line(&asked, if style.full { usize::MAX } else { style.width.saturating_sub(10) });
     let ledger = &trajectory.ledger;
     let mut spent = format!(

@@ -1,6 +1,7 @@
 //! `run start`, and its short form `run FILE QUESTION`.
 
 use crate::agents::{self, Agents};
+use crate::attach;
 use crate::cli::StartOptions;
 use crate::commands::resume;
 use crate::context::Context;
@@ -26,7 +27,10 @@ pub async fn start(context: &Context, file: &Path, args: StartOptions) -> Result
     let agent = agents::load(file)?;
     let limits = agent.limits.overridden(&args.limits.limits());
     agent.affordable(&limits)?;
-    let input = input(file, &args)?;
+    let input = match args.attach.is_empty() {
+        true => input(file, &args)?,
+        false => attach::message(&asked(file, &args)?, &args.attach)?,
+    };
     let store = context.place.driver().await?;
     let programs = Arc::new(Agents::knowing(&agent));
     let worker = Worker::start(context, store, programs, &args.drive).await?;
@@ -46,8 +50,8 @@ pub async fn start(context: &Context, file: &Path, args: StartOptions) -> Result
     }
 }
 
-/// The input as JSON text: an object as it was written, anything else as a text.
-fn input(file: &Path, args: &StartOptions) -> Result<String, Problem> {
+/// The question as it was given.
+fn asked(file: &Path, args: &StartOptions) -> Result<String, Problem> {
     let text = match (&args.question, &args.input) {
         (Some(question), _) => question.clone(),
         (None, Some(input)) if input == "-" => from(std::io::stdin().lock(), "stdin")?,
@@ -69,12 +73,18 @@ fn input(file: &Path, args: &StartOptions) -> Result<String, Problem> {
     if text.trim().is_empty() {
         return Err(Problem::new(Code::Input, "the question is empty"));
     }
+    Ok(text.into())
+}
+
+/// The input as JSON text: an object as it was written, anything else as a text.
+fn input(file: &Path, args: &StartOptions) -> Result<String, Problem> {
+    let text = asked(file, args)?;
     if text.trim_start().starts_with('{')
-        && let Ok(object) = serde_json::from_str::<&RawValue>(text)
+        && let Ok(object) = serde_json::from_str::<&RawValue>(&text)
     {
         return Ok(object.get().into());
     }
-    serde_json::to_string(text).map_err(|error| Problem::new(Code::Input, error.to_string()))
+    serde_json::to_string(&text).map_err(|error| Problem::new(Code::Input, error.to_string()))
 }
 
 fn from(reader: impl Read, name: &str) -> Result<String, Problem> {

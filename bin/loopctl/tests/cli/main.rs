@@ -4,6 +4,7 @@
 mod families;
 mod fixtures;
 mod input;
+mod long;
 mod once;
 mod processes;
 mod questions;

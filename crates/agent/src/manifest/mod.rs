@@ -183,6 +183,16 @@ impl Manifest {
         self.spec.tools.iter().flat_map(ToolSource::tool_names).collect()
     }
 
+    /// Makes paths that are relative to the manifest's folder, and are still looked at in a Run, relative to another
+    /// one. `folder` is this manifest's folder as seen from there.
+    pub fn rebase(&mut self, folder: &str) {
+        for root in self.spec.tools.iter_mut().filter_map(ToolSource::root_mut) {
+            if !root.starts_with('/') && !folder.is_empty() {
+                *root = format!("{folder}/{root}");
+            }
+        }
+    }
+
     /// The tools that an Agent with this manifest has without naming them.
     #[must_use]
     pub(crate) fn built_in_tools(&self) -> Vec<&'static str> {

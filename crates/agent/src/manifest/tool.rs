@@ -108,6 +108,14 @@ const fn strictness(class: EffectClass) -> u8 {
 }
 
 impl ToolSource {
+    /// The folder that it works in, where it has one.
+    pub(super) const fn root_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Files { root, .. } => Some(root),
+            Self::Ask | Self::Native { .. } => None,
+        }
+    }
+
     /// The names of the tools that this source gives, as a model sees them.
     #[must_use]
     pub fn tool_names(&self) -> Vec<&str> {

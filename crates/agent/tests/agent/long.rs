@@ -433,7 +433,6 @@ fn a_conversation_waits_for_the_next_message() {
               speak [agent.refused] the model refused: No.
               wait message
             signal finish: 1
-              cancel calls
             ended
             = Completed null
               state {"phase":"idle"}

@@ -1,0 +1,153 @@
+//! What a manifest names: scripts, folders, texts, skills and other agents, found on this machine.
+
+use crate::agents::{self, not_an_agent};
+use crate::problem::{Code, Problem};
+use crate::words;
+use loopd_agent::manifest::Provider;
+use loopd_agent::{Agent, Document, Found, Manifest, Skill};
+use loopd_fixture::excerpt;
+use loopd_kernel::ErasedLoop as _;
+use loopd_kernel::child::MAX_DEPTH;
+use loopd_runtime::Tool;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The largest text that joins the instructions, or is a skill, in bytes: a larger one leaves no room for work.
+const TEXT: u64 = 256 * 1024;
+
+/// The file of a skill.
+const SKILL: &str = "SKILL.md";
+
+/// The Agent of the manifest at `file` and the tools of this program that it uses.
+///
+/// # Errors
+/// [`Problem`] with what is missing; nothing was started.
+pub fn agent(file: &Path, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
+    Finder { above: Vec::new(), prefix: PathBuf::new() }.agent(file, conversation)
+}
+
+/// Where the manifest stands that is being read.
+struct Finder {
+    /// The manifests that name it, from the first on.
+    above: Vec<PathBuf>,
+    /// Its folder as seen from that of the first.
+    prefix: PathBuf,
+}
+
+impl Finder {
+    fn agent(&mut self, file: &Path, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
+        let mut manifest = agents::manifest(file)?;
+        let folder = agents::folder(&std::path::absolute(file)?);
+        let script = match &manifest.spec.model.provider {
+            Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
+            Provider::Demo { script } => Some(self::script(&folder.join(script), script)?),
+        };
+        let tools = agents::tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
+        let found = Found {
+            tools: tools.iter().map(|tool| tool.offer().clone()).collect(),
+            windows: Vec::new(),
+            agents: self.helpers(&manifest, file, &folder)?,
+            documents: documents(&manifest, &folder)?,
+            skills: skills(&manifest, &folder)?,
+            conversation,
+        };
+        // A Run knows one folder: that of the manifest with which it was started.
+        manifest.rebase(&self.prefix.to_string_lossy());
+        let mut agent = Agent::new(manifest, found).map_err(|error| not_an_agent(&error))?;
+        if let Some(script) = script {
+            agent = agent.with_demo_script(&script).map_err(|error| not_an_agent(&error))?;
+        }
+        Ok((agent, tools))
+    }
+
+    /// The definitions of the agents that a manifest names.
+    fn helpers(&mut self, manifest: &Manifest, file: &Path, folder: &Path) -> Result<Vec<Vec<u8>>, Problem> {
+        if manifest.spec.agents.is_empty() {
+            return Ok(Vec::new());
+        }
+        let here = std::fs::canonicalize(file)?;
+        let circle = self.above.contains(&here);
+        if circle || self.above.len() >= MAX_DEPTH as usize {
+            let what = if circle { "name each other in a circle" } else { "are nested too deeply" };
+            return Err(Problem::new(Code::Manifest, format!("{}: the agents of spec.agents {what}", file.display()))
+                .why("an agent is part of the definition of the one that gives it tasks")
+                .fix("take one of them out of spec.agents"));
+        }
+        self.above.push(here);
+        let prefix = self.prefix.clone();
+        let definitions = manifest.spec.agents.iter().map(|helper| {
+            let named = Path::new(&helper.manifest);
+            self.prefix = named.parent().map(|parent| prefix.join(parent)).unwrap_or_default();
+            let (agent, _) = self.agent(&folder.join(named), false)?;
+            Ok(agent.definition().to_vec())
+        });
+        let definitions = definitions.collect::<Result<_, Problem>>();
+        self.prefix = prefix;
+        self.above.pop();
+        definitions
+    }
+}
+
+fn script(path: &Path, name: &str) -> Result<String, Problem> {
+    std::fs::read_to_string(path).map_err(|error| {
+        Problem::new(Code::Model, format!("the demo script `{}`: {}", excerpt::line(name, 200), words::os(&error)))
+            .fix("spec.model.script is a path relative to the manifest")
+    })
+}
+
+/// The texts that a manifest names as instructions.
+fn documents(manifest: &Manifest, folder: &Path) -> Result<Vec<Document>, Problem> {
+    let named = manifest.spec.context.instructions.iter();
+    let read = named.map(|name| {
+        let text = text(&folder.join(name), "spec.context.instructions")?;
+        Ok(Document { name: name.clone(), text: text.trim_end().into() })
+    });
+    read.collect()
+}
+
+/// The skills of the folders that a manifest names, in the order of their names.
+fn skills(manifest: &Manifest, folder: &Path) -> Result<Vec<Skill>, Problem> {
+    let mut skills: Vec<Skill> = Vec::new();
+    for name in &manifest.spec.context.skills {
+        let root = folder.join(name);
+        let mut folders = vec![root.clone()];
+        if !root.join(SKILL).is_file() {
+            let wrong = |error: std::io::Error| missing(&root, &words::os(&error), "spec.context.skills");
+            let inside = std::fs::read_dir(&root).map_err(wrong)?;
+            folders = inside.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(wrong)?;
+            folders.retain(|folder| folder.join(SKILL).is_file());
+            folders.sort();
+        }
+        if folders.is_empty() {
+            return Err(missing(&root, "no SKILL.md is in it", "spec.context.skills"));
+        }
+        for folder in folders {
+            let file = folder.join(SKILL);
+            let bytes = text(&file, "spec.context.skills")?;
+            let own = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let skill = Skill::parse(&file.to_string_lossy(), &own, bytes.as_bytes())
+                .map_err(|error| Problem::new(Code::Manifest, excerpt::lines(&error.to_string())))?;
+            if skills.iter().any(|other| other.name == skill.name) {
+                let what = format!("{}: there is another skill `{}`", file.display(), excerpt::line(&skill.name, 64));
+                return Err(Problem::new(Code::Manifest, what).fix("give one of them another name"));
+            }
+            skills.push(skill);
+        }
+    }
+    Ok(skills)
+}
+
+fn text(path: &Path, field: &str) -> Result<String, Problem> {
+    let size = std::fs::metadata(path).map_err(|error| missing(path, &words::os(&error), field))?.len();
+    if size > TEXT {
+        let what = format!("it has {size} bytes, and at most {TEXT} are read");
+        return Err(missing(path, &what, field));
+    }
+    std::fs::read_to_string(path).map_err(|error| missing(path, &words::os(&error), field))
+}
+
+fn missing(path: &Path, why: &str, field: &str) -> Problem {
+    Problem::new(Code::Manifest, format!("{}: {why}", path.display()))
+        .why(format!("{field} names it, relative to the manifest's folder"))
+        .fix(format!("put it there, or correct {field}"))
+}
