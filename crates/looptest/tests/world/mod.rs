@@ -1,4 +1,5 @@
 //! Runs over the in-memory store with a clock and salts that are the same in every test, and their recordings.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use loopd_agent::{Agent, Manifest};
 use loopd_fixture::Fixture;
@@ -94,16 +95,20 @@ impl Entropy for Counted {
     }
 }
 
+/// A worker over a store.
+pub async fn worker(store: Arc<MemoryStore>, program: &Arc<Program>) -> Runtime {
+    let programs = Arc::new(FixedPrograms::new([program.clone()]));
+    // Time stands still here, so a back-off must not have to pass.
+    let config = Config { backoff: Duration::ZERO, ..Config::default() };
+    let builder = Runtime::builder(store, programs).config(config);
+    builder.world(Arc::new(Still), Arc::new(Counted::default())).start().await.unwrap()
+}
+
 /// Drives a program to its end and records it.
 pub async fn run(program: Program, input: &str) -> (RunEnd, Fixture) {
     let store = Arc::new(MemoryStore::new());
     let program = Arc::new(program);
-    let programs = Arc::new(FixedPrograms::new([program.clone()]));
-    // Time stands still here, so a back-off must not have to pass.
-    let config = Config { backoff: Duration::ZERO, ..Config::default() };
-    let builder = Runtime::builder(store.clone(), programs).config(config);
-    let builder = builder.world(Arc::new(Still), Arc::new(Counted::default()));
-    let runtime = builder.start().await.unwrap();
+    let runtime = worker(store.clone(), &program).await;
     let limits = Limits::default();
     let admission = Admission { tenant: "default".into(), input: input.into(), limits, key: None };
     let Started::New(driven) = runtime.start(&program, admission).await.unwrap() else { panic!("it is new") };
