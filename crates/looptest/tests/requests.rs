@@ -6,12 +6,12 @@ mod world;
 
 use expect_test::{Expect, expect};
 use loopd_agent::{Agent, Found, Manifest};
-use loopd_kernel::machine::Admission;
+use loopd_kernel::machine::{Admission, ModelTerms};
 use loopd_kernel::model::{Message, ModelReply, Part, ToolOffer};
 use loopd_kernel::replay::{Replayer, Strictness};
-use loopd_kernel::{EffectClass, ErasedLoop as _, Limits};
-use loopd_runtime::{ModelRequest, Program, RunEnd, Started};
-use loopd_store::{InboxBody, MemoryStore};
+use loopd_kernel::{EffectClass, ErasedLoop as _, Limits, TimeMs};
+use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest, Program, RunEnd, Started};
+use loopd_store::{InboxBody, MemoryStore, Store as _};
 use looptest::{CountingTool, ScriptedModel};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -146,6 +146,62 @@ async fn a_summary_takes_the_place_of_a_conversation_that_fills_the_window() {
           user [These notes take the place of the conversation so far. The task stands above; go on from here.]||Dumped it; it begins with 0.
         Ended(Completed { output: "\"It begins with 0.\"" })
     "#]]).await;
+}
+
+/// Tells its run to hurry while it writes a summary, and waits until the run has heard it.
+struct Interrupted {
+    model: ScriptedModel,
+    store: Arc<MemoryStore>,
+}
+
+#[async_trait::async_trait]
+impl Model for Interrupted {
+    fn terms(&self) -> ModelTerms {
+        Model::terms(&self.model)
+    }
+
+    async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {
+        let run = context.run;
+        if matches!(request.messages.last().map(|last| &**last), Some(Message::User { text, .. }) if text.contains("too long"))
+        {
+            let body = InboxBody::Signal { name: "message".into(), body: "\"hurry\"".into() };
+            loopd_runtime::tell(&*self.store, run, "m1".into(), TimeMs(0), body).await.unwrap();
+            while !self.store.inbox(run, 1).await.unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.model.call(request, context).await
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_comes_while_a_summary_is_written_is_sent() {
+    let model = ScriptedModel::new()
+        .usage(None)
+        .asks("dump", "{}")
+        .when("has become too long", ModelReply::text("Dumped it."))
+        .when("hurry", ModelReply::text("I do."));
+    let tool = CountingTool::returning("dump", EffectClass::Read, "0".repeat(20_000));
+    let store = Arc::new(MemoryStore::new());
+    let interrupted = Interrupted { model: model.clone(), store: store.clone() };
+    let program = Program::new(Arc::new(agent("toolResultBytes: 9000", vec![Some(2500)])));
+    let program = Arc::new(program.model(MODEL, Arc::new(interrupted)).tool(Arc::new(tool)));
+    let runtime = world::worker(store, &program).await;
+    let input = "\"Dump it.\"".into();
+    let admission = Admission { tenant: "default".into(), input, limits: Limits::default(), key: None };
+    let Started::New(driven) = runtime.start(&program, admission).await.unwrap() else { panic!("it is new") };
+    let end = driven.wait().await;
+    runtime.shutdown().await;
+    let mut out = String::new();
+    show(&mut out, &model.asked().last().unwrap().request);
+    writeln!(out, "{end:?}").unwrap();
+    expect![[r#"
+        2 tools
+          user Dump it.
+          user [These notes take the place of the conversation so far. The task stands above; go on from here.]||Dumped it.
+          user hurry
+        Ended(Completed { output: "\"I do.\"" })
+    "#]].assert_eq(&out);
 }
 
 /// A conversation that was summarised is taken up by another worker: what it sends, it has from the store alone.

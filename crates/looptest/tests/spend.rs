@@ -1,7 +1,6 @@
 //! Doubles and expectations do not pass where nobody knows.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 
-#[allow(dead_code, reason = "each test binary uses its part")]
 mod world;
 use loopd_kernel::MicroUsd;
 use loopd_kernel::machine::ModelTerms;
