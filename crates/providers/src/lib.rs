@@ -11,12 +11,17 @@ mod config;
 mod connect;
 pub mod demo;
 pub mod gemini;
+#[cfg(test)]
+mod heard;
+mod history;
 mod intake;
 pub mod key;
+mod names;
 pub mod openai;
 pub mod price;
 #[cfg(test)]
 mod said;
+mod usage;
 pub mod wire;
 
 pub use anthropic::{Anthropic, AnthropicConfig};
