@@ -51,7 +51,7 @@ fn model(manifest: &Manifest) -> Checked {
     let model = &manifest.spec.model;
     let at = |field| [Key("spec"), Key("model"), Key(field)];
     match &model.provider {
-        Provider::OpenAi { name, base_url, api_key_env }
+        Provider::OpenAi { name, base_url, api_key_env, .. }
         | Provider::Anthropic { name, base_url, api_key_env }
         | Provider::Gemini { name, base_url, api_key_env } => {
             ensure(!name.trim().is_empty(), &at("name"), || "expected the model's name at the server".into())?;

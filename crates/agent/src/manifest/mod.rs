@@ -10,7 +10,7 @@ mod parse;
 mod scalar;
 mod tool;
 
-pub use model::{Model, Price, Provider};
+pub use model::{Model, OpenAiApi, Price, Provider};
 pub use parse::ManifestError;
 pub use scalar::{Dollars, Duration, JsonText, Temperature};
 pub use tool::{FileTool, NotLoosened, ToolClass, ToolSource};
