@@ -3,7 +3,7 @@
 use crate::found;
 use crate::problem::{Code, Problem};
 use crate::words;
-use loopd_agent::manifest::{Model as ModelSpec, Price, Provider, ToolSource};
+use loopd_agent::manifest::{Model as ModelSpec, OpenAiApi, Price, Provider, ToolSource};
 use loopd_agent::{Agent, AgentError, Manifest};
 use loopd_fixture::excerpt;
 use loopd_kernel::{Digest, Limits};
@@ -11,7 +11,8 @@ use loopd_kernel::{Digest, Limits};
 use loopd_providers::key::KeyError;
 use loopd_providers::price::{DeclaredPrice, DollarsPerMillion};
 use loopd_providers::{
-    AnthropicConfig, ConfigError, DemoConfig, DemoScript, GeminiConfig, ModelConfig, OpenAiConfig, from_config,
+    AnthropicConfig, ConfigError, DemoConfig, DemoScript, GeminiConfig, ModelConfig, OpenAiConfig, ResponsesConfig,
+    from_config,
 };
 use loopd_runtime::{CannotRun, Model, Program, Programs, Tool};
 use loopd_store::{RunRow, Store};
@@ -143,15 +144,28 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
     let price = spec.price.as_ref().map(price);
     let (timeout_ms, max_attempts) = (spec.timeout.map(|timeout| timeout.ms), spec.attempts);
     let config = match &spec.provider {
-        Provider::OpenAi { name, base_url, api_key_env } => ModelConfig::Openai(OpenAiConfig {
-            base_url: base_url.clone(),
-            api_key_env: api_key_env.clone(),
-            stream: Some(spec.stream),
-            price,
-            timeout_ms,
-            max_attempts,
-            ..OpenAiConfig::new(name)
-        }),
+        Provider::OpenAi { api: OpenAiApi::Completions, name, base_url, api_key_env } => {
+            ModelConfig::Openai(OpenAiConfig {
+                base_url: base_url.clone(),
+                api_key_env: api_key_env.clone(),
+                stream: Some(spec.stream),
+                price,
+                timeout_ms,
+                max_attempts,
+                ..OpenAiConfig::new(name)
+            })
+        }
+        Provider::OpenAi { api: OpenAiApi::Responses, name, base_url, api_key_env } => {
+            ModelConfig::Responses(ResponsesConfig {
+                base_url: base_url.clone(),
+                api_key_env: api_key_env.clone(),
+                stream: Some(spec.stream),
+                price,
+                timeout_ms,
+                max_attempts,
+                ..ResponsesConfig::new(name)
+            })
+        }
         Provider::Anthropic { name, base_url, api_key_env } => ModelConfig::Anthropic(AnthropicConfig {
             base_url: base_url.clone(),
             api_key_env: api_key_env.clone(),

@@ -1,6 +1,7 @@
 //! Talks to a real server: `cargo run -p loopd-providers --example live -- [PROVIDER] URL MODEL [KEY_VARIABLE]`.
 //!
-//! It speaks chat completions; with `anthropic` the Messages API, with `gemini` Gemini's `generateContent`.
+//! It speaks chat completions; with `responses` the Responses API, with `anthropic` the Messages API, with `gemini`
+//! Gemini's `generateContent`.
 //! It holds a chat, a streamed chat, and a conversation with a tool, and shows what the adapter made of the answers.
 //! `scripts/real-model.sh` starts a server that needs no account.
 #![allow(clippy::print_stdout, reason = "a program talks to its terminal")]
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use loopd_kernel::model::{Message, ModelConstants, Part, ToolOffer};
 use loopd_kernel::{CallId, Digest, EffectKey, RunId};
 use loopd_providers::anthropic::AnswerFormat;
-use loopd_providers::{AnthropicConfig, GeminiConfig, ModelConfig, OpenAiConfig, from_config};
+use loopd_providers::{AnthropicConfig, GeminiConfig, ModelConfig, OpenAiConfig, ResponsesConfig, from_config};
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelRequest};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,8 @@ use tokio::sync::mpsc;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).peekable();
-    let usage = "usage: live [anthropic | gemini] URL MODEL [KEY_VARIABLE]";
-    let provider = args.next_if(|word| word == "anthropic" || word == "gemini");
+    let usage = "usage: live [responses | anthropic | gemini] URL MODEL [KEY_VARIABLE]";
+    let provider = args.next_if(|word| ["responses", "anthropic", "gemini"].contains(&word.as_str()));
     let (url, name, key) = (args.next().context(usage)?, args.next().context(usage)?, args.next());
     let config = |stream: bool| {
         let (stream, api_key_env) = (Some(stream), key.clone());
@@ -28,6 +29,10 @@ async fn main() -> Result<()> {
                 let answer_format = Some(AnswerFormat::Tool);
                 let config = AnthropicConfig::new(&name).at(&url);
                 ModelConfig::Anthropic(AnthropicConfig { stream, api_key_env, answer_format, ..config })
+            }
+            Some("responses") => {
+                let config = ResponsesConfig::new(&name).at(&url);
+                ModelConfig::Responses(ResponsesConfig { stream, api_key_env, ..config })
             }
             Some(_) => ModelConfig::Gemini(GeminiConfig { stream, api_key_env, ..GeminiConfig::new(&name).at(&url) }),
             None => ModelConfig::Openai(OpenAiConfig { stream, api_key_env, ..OpenAiConfig::new(&name).at(&url) }),

@@ -207,6 +207,7 @@ impl Complaint {
             "notfound",
             "unsupported",
             "content_filter",
+            "policy",
         ]) {
             Class::Rejected
         } else if says(&["overloaded", "server_error", "servererror", "api_error", "unavailable", "timeout"]) {

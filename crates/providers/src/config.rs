@@ -7,6 +7,7 @@ use crate::gemini::GeminiConfig;
 use crate::key::KeyError;
 use crate::openai::{OWN_MEMBERS, OpenAi, ReplayReasoning, StructuredOutput};
 use crate::price::DeclaredPrice;
+use crate::responses::ResponsesConfig;
 use loopd_kernel::units::Price;
 use loopd_runtime::Model;
 use reqwest::header::HeaderName;
@@ -17,8 +18,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-const OPENAI: &str = "https://api.openai.com/v1";
-const OPENAI_HOST: &str = "api.openai.com";
+pub(crate) const OPENAI: &str = "https://api.openai.com/v1";
+pub(crate) const OPENAI_HOST: &str = "api.openai.com";
 
 /// A model, by its provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,8 @@ const OPENAI_HOST: &str = "api.openai.com";
 pub enum ModelConfig {
     /// A server that speaks chat completions.
     Openai(OpenAiConfig),
+    /// A server that speaks the Responses API.
+    Responses(ResponsesConfig),
     /// A server that speaks the Messages API.
     Anthropic(AnthropicConfig),
     /// A server that speaks Gemini's `generateContent`.
@@ -82,6 +85,7 @@ pub fn from_config_with(
 ) -> Result<Arc<dyn Model>, ConfigError> {
     Ok(match config {
         ModelConfig::Openai(config) => Arc::new(config.build(variable)?),
+        ModelConfig::Responses(config) => Arc::new(config.build(variable)?),
         ModelConfig::Anthropic(config) => Arc::new(config.build(variable)?),
         ModelConfig::Gemini(config) => Arc::new(config.build(variable)?),
         ModelConfig::Demo(config) => Arc::new(config.build()?),
@@ -294,7 +298,9 @@ mod tests {
         let variable = |name: &str| (name == "KEY" || name == "OPENAI_API_KEY").then(|| "sk-1".to_owned());
         let shown = match serde_json::from_str(json) {
             Err(error) => error.to_string(),
-            Ok(ModelConfig::Anthropic(_) | ModelConfig::Gemini(_)) => "another provider".into(),
+            Ok(ModelConfig::Responses(_) | ModelConfig::Anthropic(_) | ModelConfig::Gemini(_)) => {
+                "another provider".into()
+            }
             Ok(ModelConfig::Demo(config)) => match config.build() {
                 Err(error) => error.to_string(),
                 Ok(demo) => format!("{:?}", demo.terms()),
@@ -413,7 +419,7 @@ mod tests {
         check(
             r#"{"provider": "mistral", "model": "m"}"#,
             expect![
-                "unknown variant `mistral`, expected one of `openai`, `anthropic`, `gemini`, `demo` at line 1 column 22"
+                "unknown variant `mistral`, expected one of `openai`, `responses`, `anthropic`, `gemini`, `demo` at line 1 column 22"
             ],
         );
     }

@@ -7,7 +7,7 @@ use loopd_kernel::Digest;
 use loopd_kernel::machine::ModelTerms;
 use loopd_kernel::units::Price;
 use loopd_runtime::ModelError;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Url, redirect, retry};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -145,6 +145,22 @@ pub(crate) fn with_key(
         .map_err(|_| ModelError::Unauthorised("the API key holds characters that no header may hold".into()))?;
     value.set_sensitive(true);
     Ok(request.header(name, value))
+}
+
+/// The same with its key as OpenAI takes it: the bare key in the header `name` where there is one, else behind `Bearer`.
+///
+/// # Errors
+/// `Unauthorised` when no header may hold it.
+pub(crate) fn with_bearer(
+    request: reqwest::RequestBuilder,
+    key: Option<&ApiKey>,
+    name: Option<&HeaderName>,
+) -> Result<reqwest::RequestBuilder, ModelError> {
+    match (key, name) {
+        (None, _) => Ok(request),
+        (Some(key), Some(name)) => with_key(request, name.clone(), key.reveal()),
+        (Some(key), None) => with_key(request, AUTHORIZATION, &format!("Bearer {}", key.reveal())),
+    }
 }
 
 /// What must not show in an error message, in case a server repeats it.

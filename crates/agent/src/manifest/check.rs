@@ -53,7 +53,7 @@ fn metadata(manifest: &Manifest) -> Checked {
 fn model(model: &Model, path: &[Step]) -> Checked {
     let at = |field| [path, &[Key(field)]].concat();
     match &model.provider {
-        Provider::OpenAi { name, base_url, api_key_env }
+        Provider::OpenAi { name, base_url, api_key_env, .. }
         | Provider::Anthropic { name, base_url, api_key_env }
         | Provider::Gemini { name, base_url, api_key_env } => {
             ensure(!name.trim().is_empty(), &at("name"), || "expected the model's name at the server".into())?;

@@ -16,7 +16,7 @@ mod tool;
 pub use context::{Context, DEFAULT_RESULT_BYTES};
 pub use fallback::{Fallback, Trouble};
 pub use helper::Helper;
-pub use model::{Model, Price, Provider};
+pub use model::{Model, OpenAiApi, Price, Provider};
 pub use parse::ManifestError;
 pub use scalar::{Dollars, Duration, JsonText, Temperature};
 pub use tool::{FileTool, NotLoosened, ToolClass, ToolSource};

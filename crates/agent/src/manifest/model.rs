@@ -28,8 +28,10 @@ pub struct Model {
 /// Who runs a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Provider {
-    /// Any server that speaks OpenAI's chat completions.
+    /// Any server that speaks one of OpenAI's two protocols.
     OpenAi {
+        /// Which one.
+        api: OpenAiApi,
         /// The model's name there.
         name: String,
         /// Where the server is; without it OpenAI's own.
@@ -62,6 +64,18 @@ pub enum Provider {
     },
 }
 
+/// The protocol of a server with OpenAI's interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenAiApi {
+    /// `chat`: chat completions, which almost every server has.
+    #[default]
+    #[serde(rename = "chat")]
+    Completions,
+    /// The Responses API, without anything stored at the server.
+    Responses,
+}
+
 /// Output tokens of one reply where the manifest does not say.
 pub const DEFAULT_MAX_OUTPUT_TOKENS: u64 = 4096;
 
@@ -70,7 +84,8 @@ impl Model {
     #[must_use]
     pub fn key(&self) -> String {
         match &self.provider {
-            Provider::OpenAi { name, .. } => format!("openai/{name}"),
+            Provider::OpenAi { api: OpenAiApi::Completions, name, .. } => format!("openai/{name}"),
+            Provider::OpenAi { api: OpenAiApi::Responses, name, .. } => format!("openai+responses/{name}"),
             Provider::Anthropic { name, .. } => format!("anthropic/{name}"),
             Provider::Gemini { name, .. } => format!("gemini/{name}"),
             Provider::Demo { .. } => "demo".into(),
@@ -127,14 +142,19 @@ impl Price {
     expecting = "a mapping with provider and name, or with provider `demo` and script"
 )]
 #[schemars(extend("oneOf" = [
-    { "properties": { "provider": { "enum": ["openai", "anthropic", "gemini"] }, "script": false },
+    { "properties": { "provider": { "const": "openai" }, "script": false },
       "required": ["name"] },
-    { "properties": { "provider": { "const": "demo" }, "name": false, "baseUrl": false, "apiKeyEnv": false },
+    { "properties": { "provider": { "enum": ["anthropic", "gemini"] }, "api": false, "script": false },
+      "required": ["name"] },
+    { "properties": { "provider": { "const": "demo" }, "api": false, "name": false, "baseUrl": false, "apiKeyEnv": false },
       "required": ["script"] },
 ]))]
 struct Written {
     /// Who runs it: `openai`, `anthropic` and `gemini` are any server with their interface, `demo` answers from a script.
     provider: ProviderName,
+    /// Which of OpenAI's protocols the server speaks: `chat` completions, or `responses`. Only for `openai`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api: Option<OpenAiApi>,
     /// The model's name at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -204,6 +224,9 @@ impl Written {
             return Err("`script` belongs to provider `demo`".into());
         }
         let word = self.provider.word();
+        if self.api.is_some() {
+            return Err(format!("`api` belongs to provider `openai`; `{word}` has one only"));
+        }
         let missing = || format!("provider `{word}` needs `name`, the model's name at the server");
         let name = self.name.take().ok_or_else(missing)?;
         Ok((name, self.base_url.take(), self.api_key_env.take()))
@@ -216,8 +239,9 @@ impl TryFrom<Written> for Model {
     fn try_from(mut written: Written) -> Result<Self, String> {
         let provider = match written.provider {
             ProviderName::OpenAi => {
+                let api = written.api.take().unwrap_or_default();
                 let (name, base_url, api_key_env) = written.server()?;
-                Provider::OpenAi { name, base_url, api_key_env }
+                Provider::OpenAi { api, name, base_url, api_key_env }
             }
             ProviderName::Anthropic => {
                 let (name, base_url, api_key_env) = written.server()?;
@@ -229,6 +253,7 @@ impl TryFrom<Written> for Model {
             }
             ProviderName::Demo => {
                 let other = [
+                    ("api", written.api.is_some()),
                     ("name", written.name.is_some()),
                     ("baseUrl", written.base_url.is_some()),
                     ("apiKeyEnv", written.api_key_env.is_some()),
@@ -254,8 +279,13 @@ impl TryFrom<Written> for Model {
 
 impl From<Model> for Written {
     fn from(model: Model) -> Self {
+        let api = match &model.provider {
+            // What is usual is not written: definitions that exist keep their bytes.
+            Provider::OpenAi { api, .. } => Some(*api).filter(|api| *api != OpenAiApi::default()),
+            Provider::Anthropic { .. } | Provider::Gemini { .. } | Provider::Demo { .. } => None,
+        };
         let (provider, name, base_url, api_key_env, script) = match model.provider {
-            Provider::OpenAi { name, base_url, api_key_env } => {
+            Provider::OpenAi { name, base_url, api_key_env, .. } => {
                 (ProviderName::OpenAi, Some(name), base_url, api_key_env, None)
             }
             Provider::Anthropic { name, base_url, api_key_env } => {
@@ -268,6 +298,7 @@ impl From<Model> for Written {
         };
         Self {
             provider,
+            api,
             name,
             base_url,
             api_key_env,

@@ -31,11 +31,11 @@ fn unknown_fields_and_values_are_guessed() {
     check(
         &with_spec("model: { provider: openai, name: m, max_output_tokens: 5 }"),
         expect![[r#"
-        agent.yaml:5:39: unknown field `max_output_tokens`; did you mean `maxOutputTokens`?
-           5 |   model: { provider: openai, name: m, max_output_tokens: 5 }
-                                                     ^
-        expected one of: `provider`, `name`, `baseUrl`, `apiKeyEnv`, `script`, `temperature`, `maxOutputTokens`, `stream`, `price`, `timeout`, `attempts`
-    "#]],
+            agent.yaml:5:39: unknown field `max_output_tokens`; did you mean `maxOutputTokens`?
+               5 |   model: { provider: openai, name: m, max_output_tokens: 5 }
+                                                         ^
+            expected one of: `provider`, `api`, `name`, `baseUrl`, `apiKeyEnv`, `script`, `temperature`, `maxOutputTokens`, `stream`, `price`, `timeout`, `attempts`
+        "#]],
     );
     check(
         &with_spec("model: { provider: opnai, name: m }"),
@@ -306,6 +306,35 @@ fn values_are_checked_where_they_stand() {
                7 |     schema: { $ref: 'http://10.0.0.1/x' }
                                ^
         "#]],
+    );
+}
+
+#[test]
+fn only_openai_has_a_choice_of_protocols() {
+    check(
+        &with_spec("model: { provider: openai, api: response, name: m }"),
+        expect![[r#"
+        agent.yaml:5:35: unknown value `response`; did you mean `responses`?
+           5 |   model: { provider: openai, api: response, name: m }
+                                                 ^
+        expected one of: `chat`, `responses`
+    "#]],
+    );
+    check(
+        &with_spec("model:\n  provider: anthropic\n  api: responses\n  name: m"),
+        expect![[r#"
+        agent.yaml:6:5: `api` belongs to provider `openai`; `anthropic` has one only
+           6 |     provider: anthropic
+                   ^
+    "#]],
+    );
+    check(
+        &with_spec("model:\n  provider: demo\n  api: chat\n  script: d"),
+        expect![[r#"
+        agent.yaml:6:5: `api` does not belong to provider `demo`, which answers from its script
+           6 |     provider: demo
+                   ^
+    "#]],
     );
 }
 

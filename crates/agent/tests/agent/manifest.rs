@@ -288,6 +288,12 @@ fn the_published_schema_holds_what_the_reader_holds() {
         (spec("model: { provider: gemini }"), false),
         (spec("model: { provider: openai, script: d, name: m }"), false),
         (spec("model: { provider: openai }"), false),
+        (spec("model: { provider: openai, api: chat, name: m }"), true),
+        (spec("model: { provider: openai, api: responses, name: m, baseUrl: http://localhost/v1 }"), true),
+        (spec("model: { provider: openai, api: assistants, name: m }"), false),
+        (spec("model: { provider: anthropic, api: responses, name: m }"), false),
+        (spec("model: { provider: gemini, api: chat, name: m }"), false),
+        (spec("model: { provider: demo, api: chat, script: d }"), false),
         (spec("model: { provider: anthropic, name: m, baseUrl: http://localhost, apiKeyEnv: KEY }"), true),
         (spec("model: { provider: anthropic, script: d, name: m }"), false),
         (spec("model: { provider: anthropic }"), false),
@@ -317,6 +323,20 @@ fn a_gemini_model_is_read_as_it_is_written() {
     assert_eq!(manifest.spec.model.key(), "gemini/smollm2-135m");
     let json = serde_json::to_string(&manifest).expect("serialises");
     assert!(json.contains(r#""provider":"gemini""#), "{json}");
+    assert_eq!(serde_json::from_str::<Manifest>(&json).expect("again"), manifest);
+}
+
+#[test]
+fn the_responses_api_is_another_model_and_chat_is_not_written() {
+    let (chat, before) = (FULL.replace("provider: openai", "provider: openai\n    api: chat"), full());
+    let chat = Manifest::parse("agent.yaml", chat.as_bytes()).expect("a manifest");
+    assert_eq!(serde_json::to_string(&chat).expect("JSON"), serde_json::to_string(&before).expect("JSON"));
+    assert_eq!((chat.spec.model.key(), &chat), ("openai/smollm2-135m".to_owned(), &before));
+    let yaml = FULL.replace("provider: openai", "provider: openai\n    api: responses");
+    let manifest = Manifest::parse("agent.yaml", yaml.as_bytes()).expect("a manifest");
+    assert_eq!(manifest.spec.model.key(), "openai+responses/smollm2-135m");
+    let json = serde_json::to_string(&manifest).expect("serialises");
+    assert!(json.contains(r#""provider":"openai","api":"responses""#), "{json}");
     assert_eq!(serde_json::from_str::<Manifest>(&json).expect("again"), manifest);
 }
 

@@ -6,8 +6,9 @@
 
 use super::Anthropic;
 use super::blocks::is_kept;
-use super::names::wire_name;
+use crate::history::{Ids, NOT_MADE, earlier_result, result_of};
 use crate::media::{Media, media};
+use crate::names::wire_name;
 use loopd_kernel::model::{Attachment, Message, Part};
 use loopd_runtime::ModelRequest;
 use serde::Serialize;
@@ -17,7 +18,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const NOT_MADE: &str = "This call was not made.";
+const LONGEST_ID: usize = 128;
 
 /// Says that the prompt up to here may be read from a cache next time.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -89,16 +90,17 @@ const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 const FILES: [&str; 1] = ["application/pdf"];
 
 /// The messages, and the names of all tools that were used in them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turns<'a> {
     pub(super) messages: Vec<WireMessage<'a>>,
     pub(super) used: BTreeSet<Cow<'a, str>>,
-    ids: BTreeSet<String>,
+    ids: Ids,
 }
 
 /// All messages of `request`.
 pub(super) fn turns<'a>(model: &Anthropic, request: &'a ModelRequest) -> Turns<'a> {
-    let mut turns = Turns::default();
+    let ids = Ids::new("toolu", LONGEST_ID);
+    let mut turns = Turns { messages: Vec::new(), used: BTreeSet::new(), ids };
     let all = &request.messages;
     let mut answered = vec![false; all.len()];
     for at in 0..all.len() {
@@ -116,7 +118,7 @@ pub(super) fn turns<'a>(model: &Anthropic, request: &'a ModelRequest) -> Turns<'
             }
             // The tool use to which it belongs is gone, for example behind a summary.
             Message::Tool { text, .. } => {
-                turns.text(Role::User, format!("Result of an earlier tool call: {text}").into());
+                turns.text(Role::User, earlier_result(text).into());
             }
         }
     }
@@ -162,7 +164,7 @@ impl<'a> Turns<'a> {
             match part {
                 Part::Text { text } => self.text(Role::Assistant, text.into()),
                 Part::ToolUse { id, name, args } => {
-                    let wire_id = self.id(id, at, uses.len());
+                    let wire_id = self.ids.on_wire(id, at, uses.len());
                     let name = wire_name(name);
                     self.used.insert(name.clone());
                     let input = object(args);
@@ -179,17 +181,6 @@ impl<'a> Turns<'a> {
             }
         }
         uses
-    }
-
-    /// The id where it can be one, else one that comes out the same every time. No two are the same.
-    fn id(&mut self, id: &str, message: usize, slot: usize) -> String {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        let is_id = !id.is_empty() && id.len() <= 128 && id.bytes().all(fits);
-        let mut wire = if is_id && !self.ids.contains(id) { id.to_owned() } else { format!("toolu_m{message}_{slot}") };
-        while !self.ids.insert(wire.clone()) {
-            wire.push('x');
-        }
-        wire
     }
 
     fn finish(&mut self, prompt_cache: bool) {
@@ -224,22 +215,9 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// The result of tool use `id` of the message at `at`: it may stand behind what a person said meanwhile, but not
-/// behind the model's next message.
+/// The result of tool use `id` of the message at `at`.
 fn result<'a>(all: &'a [Arc<Message>], answered: &mut [bool], at: usize, id: &str, tool_use_id: String) -> Block<'a> {
-    let mut found = (NOT_MADE, true);
-    for later in at + 1..all.len() {
-        match all[later].as_ref() {
-            Message::Assistant { .. } => break,
-            Message::Tool { id: of, text, error } if of == id && !answered[later] => {
-                answered[later] = true;
-                found = (text, *error);
-                break;
-            }
-            Message::Tool { .. } | Message::User { .. } => {}
-        }
-    }
-    let (text, is_error) = found;
+    let (text, is_error) = result_of(all, answered, at, id).unwrap_or((NOT_MADE, true));
     // Blank text is refused; a result may be nothing, an error may not.
     let content = if text.trim().is_empty() { is_error.then_some("It failed without a word.") } else { Some(text) };
     Block::ToolResult { tool_use_id, content, is_error, cache_control: None }

@@ -2,9 +2,9 @@
 
 use super::blocks::ANSWER;
 use super::history::{CacheMark, Turns, WireMessage, turns};
-use super::names::wire_name;
 use super::schema::{self, AnswerShape};
 use super::{AnswerFormat, Anthropic};
+use crate::names::wire_name;
 use loopd_kernel::model::{ModelConstants, ToolOffer};
 use loopd_runtime::{ModelError, ModelRequest};
 use serde::Serialize;

@@ -10,6 +10,7 @@
 use super::Gemini;
 use super::assemble::is_made_up;
 use super::names::on_wire;
+use crate::history::{NOT_MADE, earlier_result, result_of};
 use crate::media::{Media, media};
 use loopd_kernel::model::{Attachment, Message, Part};
 use loopd_runtime::ModelRequest;
@@ -173,7 +174,7 @@ pub(super) fn contents<'a>(model: &Gemini, request: &'a ModelRequest) -> Vec<Con
             }
             // The tool use to which it belongs is gone, for example behind a summary.
             Message::Tool { text, .. } => {
-                turns.say(USER, vec![WirePart::text(format!("Result of an earlier tool call: {text}"))]);
+                turns.say(USER, vec![WirePart::text(earlier_result(text))]);
             }
         }
     }
@@ -190,20 +191,13 @@ fn attached(attachment: &Attachment) -> WirePart<'_> {
     }
 }
 
-/// The result of tool use `id` of the message at `at`: it may stand behind what a person said meanwhile, but not
-/// behind the model's next message.
+/// The result of tool use `id` of the message at `at`.
 fn response<'a>(all: &'a [Arc<Message>], used: &mut [bool], at: usize, id: &str) -> Response<'a> {
-    for later in at + 1..all.len() {
-        match all[later].as_ref() {
-            Message::Assistant { .. } => break,
-            Message::Tool { id: of, text, error } if of == id && !used[later] => {
-                used[later] = true;
-                return if *error { Response::Error(text) } else { Response::Output(text) };
-            }
-            Message::Tool { .. } | Message::User { .. } => {}
-        }
+    match result_of(all, used, at, id) {
+        Some((text, false)) => Response::Output(text),
+        Some((text, true)) => Response::Error(text),
+        None => Response::Error(NOT_MADE),
     }
-    Response::Error("This call was not made.")
 }
 
 /// The tool uses of a message: id, id on the wire, name. An id goes back where the server gave it and it tells the

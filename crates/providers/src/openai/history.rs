@@ -5,6 +5,7 @@
 //! one result directly behind it; anything else makes a server refuse this and every later request.
 
 use super::{OpenAi, ReplayReasoning};
+use crate::history::{NOT_MADE, earlier_result, is_object, result_of};
 use crate::media::{Media, data_url, media, name};
 use loopd_kernel::model::{Attachment, Message, Part, ToolOffer};
 use loopd_runtime::ModelRequest;
@@ -115,34 +116,17 @@ pub(super) fn messages<'a>(model: &OpenAi, request: &'a ModelRequest) -> Vec<Wir
                     Part::Text { .. } | Part::Reasoning { .. } => None,
                 });
                 for (id, tool_call_id) in uses.zip(ids) {
-                    let content = result(all, &mut used, at, id);
+                    let (content, _) = result_of(all, &mut used, at, id).unwrap_or((NOT_MADE, true));
                     wire.push(WireMessage::Tool { tool_call_id, content });
                 }
             }
             // The tool use to which it belongs is gone, for example behind a summary.
             Message::Tool { text, .. } => {
-                let text = format!("Result of an earlier tool call: {text}").into();
-                wire.push(WireMessage::User { content: UserContent::Text(text) });
+                wire.push(WireMessage::User { content: UserContent::Text(earlier_result(text).into()) });
             }
         }
     }
     wire
-}
-
-/// The result of tool use `id` of the message at `at`: it may stand behind what a person said meanwhile, but not
-/// behind the model's next message.
-fn result<'a>(all: &'a [std::sync::Arc<Message>], used: &mut [bool], at: usize, id: &str) -> &'a str {
-    for later in at + 1..all.len() {
-        match all[later].as_ref() {
-            Message::Assistant { .. } => break,
-            Message::Tool { id: of, text, .. } if of == id && !used[later] => {
-                used[later] = true;
-                return text;
-            }
-            Message::Tool { .. } | Message::User { .. } => {}
-        }
-    }
-    "This call was not made."
 }
 
 fn assistant<'a>(model: &OpenAi, parts: &'a [Part], tool_calls: Vec<WireCall<'a>>) -> Option<WireMessage<'a>> {
@@ -210,8 +194,4 @@ fn tame(name: &str) -> Cow<'_, str> {
     }
     let tame: String = name.chars().take(LONGEST_NAME).map(|c| if fits(c) { c } else { '_' }).collect();
     if tame.is_empty() { "unknown".into() } else { tame.into() }
-}
-
-fn is_object(args: &str) -> bool {
-    serde_json::from_str::<&RawValue>(args).is_ok_and(|value| value.get().starts_with('{'))
 }

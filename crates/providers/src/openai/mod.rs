@@ -23,7 +23,7 @@ use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
 use loopd_kernel::machine::ModelTerms;
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use reqwest::header::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -115,10 +115,6 @@ impl OpenAi {
 
     fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {
         let request = connect::request(&self.client, &self.endpoint, &self.headers, self.stream, body);
-        match (&self.key, &self.key_header) {
-            (None, _) => Ok(request),
-            (Some(key), Some(name)) => connect::with_key(request, name.clone(), key.reveal()),
-            (Some(key), None) => connect::with_key(request, AUTHORIZATION, &format!("Bearer {}", key.reveal())),
-        }
+        connect::with_bearer(request, self.key.as_ref(), self.key_header.as_ref())
     }
 }

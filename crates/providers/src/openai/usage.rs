@@ -1,6 +1,6 @@
-//! Usage in disjoint classes. In this protocol cached tokens are a part of the input tokens, and reasoning tokens a
-//! part of the completion tokens; some servers count them beside.
+//! Usage in disjoint classes.
 
+use crate::usage::Sums;
 use loopd_kernel::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -32,29 +32,16 @@ struct Completion {
     reasoning_tokens: Option<u64>,
 }
 
-/// Usage, when the server said it. Zeros all over are what servers write that do not count: unknown.
+/// Usage, when the server said it.
 pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     let counts: Counts = serde_json::from_str(raw.get()).ok()?;
     let (prompt, completion) = (counts.prompt_tokens?, counts.completion_tokens?);
-    if prompt == 0 && completion == 0 {
-        return None;
-    }
     let details = counts.prompt_tokens_details.unwrap_or_default();
     let cache_read = details.cached_tokens.or(counts.prompt_cache_hit_tokens).unwrap_or(0);
     let cache_write = details.cache_write_tokens.or(counts.cache_creation_input_tokens).unwrap_or(0);
     let reasoning = counts.completion_tokens_details.unwrap_or_default().reasoning_tokens.unwrap_or(0);
-    // The total tells whether a class is a part of its sum or stands beside it. A part is never larger than its sum.
-    let total = counts.total_tokens.unwrap_or(0);
-    let is_beside = |part: u64, sum: u64| {
-        part > sum || (part > 0 && total == prompt.saturating_add(completion).saturating_add(part))
-    };
-    let cached = cache_read.saturating_add(cache_write);
-    let input = if is_beside(cached, prompt) { prompt } else { prompt - cached };
-    let output = if is_beside(reasoning, completion) { completion } else { completion - reasoning };
-    // Some servers count the thinking in the total alone.
-    let counted = [input, cache_read, cache_write, output, reasoning].into_iter().fold(0, u64::saturating_add);
-    let reasoning = reasoning.saturating_add(total.saturating_sub(counted));
-    Some(Usage { input, cache_read, cache_write, output, reasoning })
+    Sums { input: prompt, output: completion, total: counts.total_tokens, cache_read, cache_write, reasoning }
+        .disjoint()
 }
 
 #[cfg(test)]

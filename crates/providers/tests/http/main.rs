@@ -7,4 +7,6 @@ mod cases;
 #[cfg(test)]
 mod gemini;
 #[cfg(test)]
+mod responses;
+#[cfg(test)]
 mod support;

@@ -2,35 +2,15 @@
 
 use super::super::assemble::{Assembler, Belongs};
 use super::super::schema::AnswerShape;
-use crate::intake::{End, Intake, whole};
+use crate::heard::{self, render, stream};
+use crate::intake::{End, Intake};
 use expect_test::{Expect, expect};
 use loopd_kernel::CallId;
-use loopd_kernel::model::Part;
 use loopd_runtime::{ModelAnswer, ModelError};
-use std::fmt::Write;
 
 fn belongs(answer: Option<AnswerShape>) -> Belongs<'static> {
     let names = [("files_read_1".to_owned(), "files.read".to_owned())].into();
     Belongs { call: CallId(7), origin: "anthropic/m", secrets: &["sk-1"], names, answer }
-}
-
-fn render(result: &Result<ModelAnswer, ModelError>) -> String {
-    let mut text = String::new();
-    let answer = match result {
-        Ok(answer) => answer,
-        Err(error) => return format!("{error}; usage {:?}\n", error.usage().map(|usage| usage.total())),
-    };
-    for part in &answer.reply.parts {
-        let _ = match part {
-            Part::Text { text: said } => writeln!(text, "text {said:?}"),
-            Part::ToolUse { id, name, args } => writeln!(text, "use {id} {name} {args}"),
-            Part::Reasoning { opaque, origin } => writeln!(text, "reasoning {opaque} of {origin}"),
-        };
-    }
-    let usage = answer.usage.map(|u| format!("{}+{}+{} {}", u.input, u.cache_read, u.cache_write, u.output));
-    let usage = usage.unwrap_or_else(|| "unknown".into());
-    let _ = writeln!(text, "{:?} by {:?}, usage {usage}", answer.reply.stop, answer.reply.model);
-    text
 }
 
 /// The result, and what was shown on the way.
@@ -38,57 +18,12 @@ fn read(
     answer: Option<AnswerShape>,
     pieces: &mut dyn Iterator<Item = &[u8]>,
 ) -> (Result<ModelAnswer, ModelError>, String) {
-    let mut intake = Intake::new(Assembler::new(belongs(answer)));
-    let mut shown = String::new();
-    for piece in pieces {
-        if let Err(error) = intake.push(piece, &mut |text| shown.push_str(&text)) {
-            return (Err(error), shown);
-        }
-        if intake.is_done() {
-            break;
-        }
-    }
-    (intake.end(End::Proper), shown)
+    heard::read(Assembler::new(belongs(answer)), pieces)
 }
 
-/// `bytes` as the body of a stream. Its result must not depend on where it is cut into pieces, and a part of it is no
-/// answer.
 #[track_caller]
 fn check_bytes(answer: Option<AnswerShape>, bytes: &[u8], expect: Expect) {
-    let (result, shown) = read(answer, &mut [bytes].into_iter());
-    expect.assert_eq(&render(&result));
-    if let Ok(answer) = &result {
-        let text = answer.reply.joined_text();
-        assert!(text == shown || shown.is_empty(), "{shown:?} was shown");
-    }
-    for size in 1..=bytes.len().max(1) {
-        assert_eq!(read(answer, &mut bytes.chunks(size)), (result.clone(), shown.clone()), "in pieces of {size}");
-    }
-    let end = bytes.trim_ascii_end().len();
-    for at in 0..bytes.len() {
-        match read(answer, &mut [&bytes[..at]].into_iter()).0 {
-            Err(ModelError::Interrupted { .. }) => {}
-            Ok(part) => {
-                assert!(at > end, "an answer out of {at} bytes");
-                assert_eq!(Ok(part), result, "cut at {at}");
-            }
-            error => assert_eq!(error, result, "cut at {at}"),
-        }
-    }
-}
-
-/// Each line is the data of an event, whose name is its type; a line that begins with `:` is a comment.
-fn stream(events: &str) -> String {
-    let mut bytes = String::new();
-    for line in events.trim().lines().map(str::trim) {
-        let kind = line.strip_prefix(r#"{"type":""#).and_then(|rest| rest.split('"').next());
-        let _ = match kind {
-            Some(kind) => write!(bytes, "event: {kind}\ndata: {line}\n\n"),
-            None if line.starts_with(':') => write!(bytes, "{line}\n\n"),
-            None => write!(bytes, "data: {line}\n\n"),
-        };
-    }
-    bytes
+    expect.assert_eq(&heard::streamed(|| Assembler::new(belongs(answer)), bytes));
 }
 
 #[track_caller]
@@ -99,12 +34,7 @@ fn check(events: &str, expect: Expect) {
 /// A message that is not streamed.
 #[track_caller]
 fn check_whole(body: &str, expect: Expect) {
-    let result = whole(Assembler::new(belongs(None)), body.as_bytes());
-    expect.assert_eq(&render(&result));
-    for at in 0..body.trim_end().len() {
-        let part = whole(Assembler::new(belongs(None)), &body.as_bytes()[..at]);
-        assert!(matches!(part, Err(ModelError::Interrupted { .. })), "cut at {at}: {part:?}");
-    }
+    expect.assert_eq(&heard::in_one_piece(|| Assembler::new(belongs(None)), body));
 }
 
 const START: &str = r#"{"type":"message_start","message":{"type":"message","role":"assistant","model":"m-1","content":[],"stop_reason":null,"usage":{"input_tokens":9,"cache_creation_input_tokens":30,"cache_read_input_tokens":400,"output_tokens":1}}}"#;

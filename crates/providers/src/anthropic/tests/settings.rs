@@ -9,7 +9,9 @@ fn check(json: &str, expect: Expect) {
     let variable = |name: &str| (name == "KEY" || name == "ANTHROPIC_API_KEY").then(|| "sk-1".to_owned());
     let shown = match serde_json::from_str(json) {
         Err(error) => error.to_string(),
-        Ok(ModelConfig::Openai(_) | ModelConfig::Gemini(_) | ModelConfig::Demo(_)) => "another provider".into(),
+        Ok(ModelConfig::Openai(_) | ModelConfig::Responses(_) | ModelConfig::Gemini(_) | ModelConfig::Demo(_)) => {
+            "another provider".into()
+        }
         Ok(ModelConfig::Anthropic(config)) => match config.build(&variable) {
             Err(error) => error.to_string(),
             Ok(model) => {

@@ -1,18 +1,18 @@
-//! Names of tools within the alphabet of the protocol, and back.
+//! Names of tools within the alphabet of Anthropic and of OpenAI, and back.
 
 use loopd_kernel::Digest;
 use loopd_kernel::model::ToolOffer;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The limit of every version of the protocol.
+/// The limit of both.
 const LONGEST: usize = 64;
 
-/// Letters of the digest that keeps two names apart which would look the same; its alphabet is the protocol's.
+/// Letters of the digest that keeps two names apart which would look the same; its alphabet is theirs.
 const MARK: usize = 8;
 
-/// `name` as it goes onto the wire: itself where the protocol allows it, else a name that belongs to it alone.
-pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
+/// `name` as it goes onto the wire: itself where they allow it, else a name that belongs to it alone.
+pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if (1..=LONGEST).contains(&name.len()) && name.chars().all(fits) {
         return name.into();
@@ -23,7 +23,7 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
 }
 
 /// The real names of those offered tools that go under another one, by that one.
-pub(super) fn changed(tools: &[ToolOffer]) -> BTreeMap<String, String> {
+pub(crate) fn changed(tools: &[ToolOffer]) -> BTreeMap<String, String> {
     let pairs = tools.iter().map(|offer| (wire_name(&offer.name).into_owned(), offer.name.clone()));
     pairs.filter(|(wire, real)| wire != real).collect()
 }
