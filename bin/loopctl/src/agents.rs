@@ -1,5 +1,6 @@
 //! From manifests and stored definitions to Programs: where agents, providers and tools are named together.
 
+use crate::models;
 use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_agent::manifest::{Model as ModelSpec, Price, Provider, ToolSource};
@@ -10,7 +11,8 @@ use loopd_kernel::{Digest, Limits};
 use loopd_providers::key::KeyError;
 use loopd_providers::price::{DeclaredPrice, DollarsPerMillion};
 use loopd_providers::{
-    AnthropicConfig, ConfigError, DemoConfig, DemoScript, GeminiConfig, ModelConfig, OpenAiConfig, from_config,
+    AnthropicConfig, Catalogue, ConfigError, DemoConfig, DemoScript, GeminiConfig, ModelConfig, OpenAiConfig,
+    from_config_in,
 };
 use loopd_runtime::{CannotRun, Model, Program, Programs, Tool};
 use loopd_store::{RunRow, Store};
@@ -28,6 +30,8 @@ pub struct Ready {
     pub model: String,
     /// Whether anybody knows what the model costs.
     pub priced: bool,
+    /// A model with a known price whose name is near enough to be meant, where this one's is not known.
+    pub near: Option<String>,
     /// The limits of its manifest.
     pub limits: Limits,
     /// The Program.
@@ -44,8 +48,9 @@ impl Ready {
             Some(limit) if !self.priced => {
                 let what =
                     format!("nobody knows what `{}` costs, and the run may spend", excerpt::line(&self.model, 80));
+                let near = self.near.as_ref().map(|near| format!("; there is a model `{near}`")).unwrap_or_default();
                 Err(Problem::new(Code::ModelPrice, format!("{what} {}", crate::problem::dollars(limit)))
-                    .why("an unknown price is never taken for zero; nothing was started")
+                    .why(format!("an unknown price is never taken for zero{near}; nothing was started"))
                     .fix("declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out"))
             }
             Some(_) | None => Ok(()),
@@ -72,7 +77,7 @@ pub fn manifest(file: &Path) -> Result<Manifest, Problem> {
 ///
 /// # Errors
 /// [`Problem`]; nothing was started.
-pub fn load(file: &Path) -> Result<Ready, Problem> {
+pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let manifest = manifest(file)?;
     let origin = std::path::absolute(file)?;
     let folder = folder(&origin);
@@ -86,7 +91,7 @@ pub fn load(file: &Path) -> Result<Ready, Problem> {
     if let Some(script) = script {
         agent = agent.with_demo_script(&script).map_err(|error| not_an_agent(&error))?;
     }
-    ready(agent, tools, Some(&origin))
+    ready(agent, tools, Some(&origin), catalogue)
 }
 
 fn script(path: &Path, name: &str) -> Result<String, Problem> {
@@ -101,18 +106,24 @@ fn folder(origin: &Path) -> PathBuf {
 }
 
 /// An agent as a Run's stored definition has it. `folder` is where its manifest is now.
-fn from_definition(definition: &[u8], folder: Option<&Path>) -> Result<Ready, Problem> {
+fn from_definition(definition: &[u8], folder: Option<&Path>, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let agent = Agent::from_definition(definition).map_err(|error| not_an_agent(&error))?;
     let fix = "put the folder there, or say with --agent FILE where the manifest is now";
     let tools = tools(agent.manifest(), folder, fix)?;
-    ready(agent, tools, None)
+    ready(agent, tools, None, catalogue)
 }
 
-fn ready(agent: Agent, tools: Vec<Arc<dyn Tool>>, origin: Option<&Path>) -> Result<Ready, Problem> {
+fn ready(
+    agent: Agent,
+    tools: Vec<Arc<dyn Tool>>,
+    origin: Option<&Path>,
+    catalogue: &Catalogue,
+) -> Result<Ready, Problem> {
     let spec = &agent.manifest().spec.model;
-    let (key, model) = (spec.key(), model(spec, agent.demo_script())?);
+    let (key, model) = (spec.key(), model(spec, agent.demo_script(), catalogue)?);
     let (name, limits) = (agent.manifest().metadata.name.clone(), agent.limits());
     let priced = model.terms().price.is_some();
+    let near = if priced { None } else { models::near(spec, catalogue) };
     let mut program = Program::new(Arc::new(agent)).model(key.clone(), model);
     for tool in tools {
         program = program.tool(tool);
@@ -120,7 +131,7 @@ fn ready(agent: Agent, tools: Vec<Arc<dyn Tool>>, origin: Option<&Path>) -> Resu
     if let Some(origin) = origin {
         program = program.origin(origin.to_string_lossy());
     }
-    Ok(Ready { name, model: key, priced, limits, program: Arc::new(program) })
+    Ok(Ready { name, model: key, priced, near, limits, program: Arc::new(program) })
 }
 
 fn not_an_agent(error: &AgentError) -> Problem {
@@ -139,15 +150,40 @@ fn not_an_agent(error: &AgentError) -> Problem {
 ///
 /// # Errors
 /// [`Problem`]; a missing key is named by its variable.
-pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Model>, Problem> {
+pub fn model(spec: &ModelSpec, demo_script: Option<&str>, catalogue: &Catalogue) -> Result<Arc<dyn Model>, Problem> {
+    let config = config(spec, demo_script)?;
+    let variable = |name: &str| std::env::var(name).ok();
+    from_config_in(&config, &variable, catalogue).map_err(|error| match error {
+        ConfigError::Key(KeyError::Variable(name)) => {
+            Problem::new(Code::ModelKey, format!("the API key is missing: the variable {name} is not set"))
+                .why(format!("{} needs it; nothing was started", excerpt::line(&spec.key(), 80)))
+                .fix(format!("export {name}=…  and try again"))
+        }
+        ConfigError::Key(error) => Problem::new(Code::ModelKey, error.to_string()),
+        other => cannot_set_up(&other),
+    })
+}
+
+/// A model that cannot be made, whatever its key is.
+pub fn cannot_set_up(error: &ConfigError) -> Problem {
+    Problem::new(Code::Model, format!("the model cannot be set up: {error}"))
+}
+
+/// The settings of the model that a manifest describes.
+///
+/// # Errors
+/// [`Problem`] when the demo script does not read.
+pub fn config(spec: &ModelSpec, demo_script: Option<&str>) -> Result<ModelConfig, Problem> {
+    let context_window = spec.context_window;
     let price = spec.price.as_ref().map(price);
     let (timeout_ms, max_attempts) = (spec.timeout.map(|timeout| timeout.ms), spec.attempts);
-    let config = match &spec.provider {
+    Ok(match &spec.provider {
         Provider::OpenAi { name, base_url, api_key_env } => ModelConfig::Openai(OpenAiConfig {
             base_url: base_url.clone(),
             api_key_env: api_key_env.clone(),
             stream: Some(spec.stream),
             price,
+            context_window,
             timeout_ms,
             max_attempts,
             ..OpenAiConfig::new(name)
@@ -157,6 +193,7 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
             api_key_env: api_key_env.clone(),
             stream: Some(spec.stream),
             price,
+            context_window,
             timeout_ms,
             max_attempts,
             ..AnthropicConfig::new(name)
@@ -166,6 +203,7 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
             api_key_env: api_key_env.clone(),
             stream: Some(spec.stream),
             price,
+            context_window,
             timeout_ms,
             max_attempts,
             ..GeminiConfig::new(name)
@@ -173,17 +211,8 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
         Provider::Demo { .. } => {
             let script = demo_script.map(DemoScript::from_json).transpose();
             let script = script.map_err(|error| Problem::new(Code::Model, format!("the demo script: {error}")))?;
-            ModelConfig::Demo(DemoConfig { script, script_file: None, price, timeout_ms, max_attempts })
+            ModelConfig::Demo(DemoConfig { script, script_file: None, price, context_window, timeout_ms, max_attempts })
         }
-    };
-    from_config(&config).map_err(|error| match error {
-        ConfigError::Key(KeyError::Variable(name)) => {
-            Problem::new(Code::ModelKey, format!("the API key is missing: the variable {name} is not set"))
-                .why(format!("{} needs it; nothing was started", excerpt::line(&spec.key(), 80)))
-                .fix(format!("export {name}=…  and try again"))
-        }
-        ConfigError::Key(error) => Problem::new(Code::ModelKey, error.to_string()),
-        other => Problem::new(Code::Model, format!("the model cannot be set up: {other}")),
     })
 }
 
@@ -246,25 +275,27 @@ fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
 pub struct Agents {
     /// Where manifests are, whatever their Runs say.
     folder: Option<PathBuf>,
+    catalogue: Catalogue,
     known: Mutex<BTreeMap<Digest, Ready>>,
 }
 
 impl Agents {
     /// Knows one agent already.
-    pub fn knowing(agent: &Ready) -> Self {
-        Self { folder: None, known: Mutex::new([(agent.program.digest(), agent.clone())].into()) }
+    pub fn knowing(agent: &Ready, catalogue: Catalogue) -> Self {
+        Self { folder: None, catalogue, known: Mutex::new([(agent.program.digest(), agent.clone())].into()) }
     }
 
     /// Takes relative paths from the folder of this manifest, when there is one.
     ///
     /// # Errors
     /// [`Problem`] when it is not there.
-    pub fn from_folder_of(file: Option<&Path>) -> Result<Self, Problem> {
-        let Some(file) = file else { return Ok(Self::default()) };
+    pub fn from_folder_of(file: Option<&Path>, catalogue: Catalogue) -> Result<Self, Problem> {
+        let known = Mutex::default();
+        let Some(file) = file else { return Ok(Self { folder: None, catalogue, known }) };
         if !file.is_file() {
             return Err(Problem::new(Code::File, format!("{}: there is no such file", file.display())));
         }
-        Ok(Self { folder: Some(folder(&std::path::absolute(file)?)), known: Mutex::default() })
+        Ok(Self { folder: Some(folder(&std::path::absolute(file)?)), catalogue, known })
     }
 
     /// The agent of a Run.
@@ -288,7 +319,8 @@ impl Agents {
                 .fix(format!("start that program again; it goes on with {}", words::short(row.run))));
         }
         let origin = row.origin.as_deref().map(|origin| folder(Path::new(origin)));
-        let ready = from_definition(definition, self.folder.as_deref().or(origin.as_deref()))?;
+        let folder = self.folder.as_deref().or(origin.as_deref());
+        let ready = from_definition(definition, folder, &self.catalogue)?;
         lock().insert(row.definition, ready.clone());
         Ok(ready)
     }

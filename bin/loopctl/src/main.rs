@@ -15,6 +15,7 @@ mod files;
 mod find;
 mod journal;
 mod layout;
+mod models;
 mod output;
 mod paint;
 mod place;

@@ -3,11 +3,13 @@
 use crate::agents;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::models;
 use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_agent::manifest::{Provider, ToolSource, json_schema};
 use loopd_fixture::excerpt;
+use loopd_kernel::units::Price;
 use serde::Serialize;
 use std::path::Path;
 
@@ -21,6 +23,11 @@ struct Checked {
     /// Its server, or the script that it plays.
     server: Option<String>,
     key: Option<String>,
+    /// Micro-dollars per million tokens; `null` is unknown.
+    price: Option<Price>,
+    price_from: Option<String>,
+    context_window: Option<u64>,
+    context_window_from: Option<String>,
     tools: Vec<Offered>,
     limits: loopd_kernel::Limits,
     output_schema: bool,
@@ -41,7 +48,8 @@ struct Offered {
 pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Problem> {
     let manifest = agents::manifest(file)?;
     let limits = manifest.spec.limits.to_kernel();
-    let ready = agents::load(file).and_then(|ready| ready.affordable(&limits));
+    let catalogue = context.catalogue()?;
+    let ready = agents::load(file, &catalogue).and_then(|ready| ready.affordable(&limits));
     // A wrong manifest is said as such; what only this machine lacks is a remark.
     if let Err(problem) = &ready
         && !matches!(problem.code, Code::ModelKey | Code::Tool | Code::Model | Code::ModelPrice)
@@ -54,6 +62,7 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         | Provider::Gemini { base_url, api_key_env, .. } => (base_url.clone(), api_key_env.clone()),
         Provider::Demo { script } => (Some(script.clone()), None),
     };
+    let facts = models::facts(&manifest.spec.model, &catalogue).unwrap_or_default();
     let problem = ready.err();
     let checked = Checked {
         file: file.display().to_string(),
@@ -62,6 +71,10 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         model: manifest.spec.model.key(),
         server,
         key,
+        price: facts.price(),
+        price_from: facts.price_source(),
+        context_window: facts.window(),
+        context_window_from: facts.context_window.as_ref().map(|known| known.source.to_string()),
         tools: manifest.spec.tools.iter().flat_map(offered).collect(),
         limits,
         output_schema: manifest.spec.output.is_some(),
@@ -101,6 +114,12 @@ fn people(context: &Context, checked: &Checked) -> Result<(), Problem> {
     let server = checked.server.as_deref().map(|server| format!(" {from} {}", safe(server))).unwrap_or_default();
     let key = checked.key.as_deref().map(|key| format!(", key in {}", safe(key))).unwrap_or_default();
     lines.push(format!("{}{}{server}{key}", label("model"), safe(&checked.model)));
+    if checked.model != "demo" || checked.price.is_some() {
+        lines.push(format!("{}{}", label("price"), price(checked)));
+    }
+    let window = checked.context_window.zip(checked.context_window_from.as_ref());
+    let window = window.map(|(window, from)| format!("{} tokens, from {}", words::count(window), safe(from)));
+    lines.extend(window.map(|window| format!("{}{window}", label("window"))));
     for tool in &checked.tools {
         lines.push(format!(
             "{}{}  {}",
@@ -122,6 +141,15 @@ fn people(context: &Context, checked: &Checked) -> Result<(), Problem> {
     }
     output::line(&lines.join("\n"))?;
     Ok(())
+}
+
+/// What the model costs, and who says so.
+fn price(checked: &Checked) -> String {
+    let Some((price, from)) = checked.price.zip(checked.price_from.as_ref()) else {
+        return "unknown: nobody can count money; spec.model.price declares it".into();
+    };
+    let (input, output) = (models::rate(price.input), models::rate(price.output));
+    format!("${input} in, ${output} out per million tokens, from {}", excerpt::line(from, 100))
 }
 
 /// Prints the JSON Schema of manifests.

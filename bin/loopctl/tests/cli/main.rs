@@ -4,6 +4,7 @@
 mod families;
 mod fixtures;
 mod input;
+mod models;
 mod once;
 mod processes;
 mod questions;

@@ -4,12 +4,14 @@
 //! [`json_schema`] is the published schema; `docs/agents.md` is the guide.
 
 mod check;
+mod list;
 mod locate;
 mod model;
 mod parse;
 mod scalar;
 mod tool;
 
+pub use list::{Ability, ListedModel, ModelList};
 pub use model::{Model, Price, Provider};
 pub use parse::ManifestError;
 pub use scalar::{Dollars, Duration, JsonText, Temperature};

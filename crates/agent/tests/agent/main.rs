@@ -4,5 +4,6 @@
 mod conversation;
 mod errors;
 mod harness;
+mod lists;
 mod manifest;
 mod pairs;
