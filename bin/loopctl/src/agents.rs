@@ -21,6 +21,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What to do about a folder that is not there.
+const PUT_THERE: &str = "put the folder there, or correct spec.tools";
+
 /// An agent that can be run here.
 #[derive(Clone, Debug)]
 pub struct Ready {
@@ -44,17 +47,7 @@ impl Ready {
     /// # Errors
     /// [`Problem`] under a money limit when the price is unknown.
     pub fn affordable(&self, limits: &Limits) -> Result<(), Problem> {
-        match limits.micro_usd {
-            Some(limit) if !self.priced => {
-                let what =
-                    format!("nobody knows what `{}` costs, and the run may spend", excerpt::line(&self.model, 80));
-                let near = self.near.as_ref().map(|near| format!("; there is a model `{near}`")).unwrap_or_default();
-                Err(Problem::new(Code::ModelPrice, format!("{what} {}", crate::problem::dollars(limit)))
-                    .why(format!("an unknown price is never taken for zero{near}; nothing was started"))
-                    .fix("declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out"))
-            }
-            Some(_) | None => Ok(()),
-        }
+        if self.priced { Ok(()) } else { affordable(&self.model, self.near.as_deref(), limits) }
     }
 }
 
@@ -85,7 +78,7 @@ pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
         Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
         Provider::Demo { script } => Some(self::script(&folder.join(script), script)?),
     };
-    let tools = tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
+    let tools = tools(&manifest, Some(&folder), PUT_THERE)?;
     let offers = tools.iter().map(|tool| tool.offer().clone()).collect();
     let mut agent = Agent::from_manifest(manifest, offers).map_err(|error| not_an_agent(&error))?;
     if let Some(script) = script {
@@ -231,31 +224,81 @@ fn price(price: &Price) -> DeclaredPrice {
 fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
     let mut tools = Vec::new();
     for source in &manifest.spec.tools {
-        match source {
-            ToolSource::Files { root, allow } => {
-                let allow: Vec<FileTool> =
-                    allow.iter().filter_map(|tool| FileTool::from_name(tool.tool_name())).collect();
-                tools.extend(file_tools(&place(root, folder)?, &allow).map_err(|error| {
-                    Problem::new(Code::Tool, error.to_string())
-                        .why(format!(
-                            "spec.tools: root `{}` is relative to the manifest's folder",
-                            excerpt::line(root, 200)
-                        ))
-                        .fix(fix)
-                })?);
-            }
-            ToolSource::Ask => {}
-            ToolSource::Native { name, .. } => {
-                return Err(Problem::new(
-                    Code::Tool,
-                    format!("there is no tool `{}` in loopctl", excerpt::line(name, 64)),
-                )
-                .why("a native tool is a function of a program of its own")
-                .fix("run this agent with that program (loopkit), or use the tools `files` and `ask`"));
-            }
-        }
+        tools.extend(tools_of(source, folder, fix)?);
     }
     Ok(tools)
+}
+
+fn tools_of(source: &ToolSource, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
+    match source {
+        ToolSource::Files { root, allow } => {
+            let allow: Vec<FileTool> = allow.iter().filter_map(|tool| FileTool::from_name(tool.tool_name())).collect();
+            let tools = file_tools(&place(root, folder)?, &allow).map_err(|error| {
+                let root = excerpt::line(root, 200);
+                Problem::new(Code::Tool, error.to_string())
+                    .why(format!("spec.tools: root `{root}` is relative to the manifest's folder"))
+                    .fix(fix)
+            })?;
+            Ok(tools)
+        }
+        ToolSource::Ask => Ok(Vec::new()),
+        ToolSource::Native { name, .. } => {
+            Err(Problem::new(Code::Tool, format!("there is no tool `{}` in loopctl", excerpt::line(name, 64)))
+                .why("a native tool is a function of a program of its own")
+                .fix("run this agent with that program (loopkit), or use the tools `files` and `ask`"))
+        }
+    }
+}
+
+/// Everything that stands in the way of a Run of this agent here, not only the first thing. Nothing is started and
+/// nothing is sent.
+///
+/// # Errors
+/// [`Problem`] when the manifest itself is wrong.
+pub fn obstacles(file: &Path, catalogue: &Catalogue) -> Result<Vec<Problem>, Problem> {
+    let manifest = manifest(file)?;
+    let folder = folder(&std::path::absolute(file)?);
+    let spec = &manifest.spec.model;
+    let mut found = Vec::new();
+    let script = match &spec.provider {
+        Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => Ok(None),
+        Provider::Demo { script } => self::script(&folder.join(script), script).map(Some),
+    };
+    match script {
+        Ok(script) => found.extend(model(spec, script.as_deref(), catalogue).err()),
+        Err(problem) => found.push(problem),
+    }
+    found.extend(manifest.spec.tools.iter().filter_map(|source| tools_of(source, Some(&folder), PUT_THERE).err()));
+    let limits = manifest.spec.limits.to_kernel();
+    let of_ones_own = matches!(spec.provider, Provider::Demo { .. });
+    let is_priced = of_ones_own || models::facts(spec, catalogue).is_ok_and(|facts| facts.price.is_some());
+    if !is_priced {
+        found.extend(affordable(&spec.key(), models::near(spec, catalogue).as_deref(), &limits).err());
+    }
+    if found.is_empty() {
+        // What only shows when all parts meet, for example a tool that is there twice.
+        found.extend(load(file, catalogue).and_then(|ready| ready.affordable(&limits)).err());
+    }
+    match found.iter().position(|problem| !is_of_this_machine(problem)) {
+        Some(at) => Err(found.swap_remove(at)),
+        None => Ok(found),
+    }
+}
+
+/// Whether a manifest is right and only this machine lacks something.
+const fn is_of_this_machine(problem: &Problem) -> bool {
+    matches!(problem.code, Code::ModelKey | Code::Tool | Code::Model | Code::ModelPrice)
+}
+
+fn affordable(model: &str, near: Option<&str>, limits: &Limits) -> Result<(), Problem> {
+    let Some(limit) = limits.micro_usd else { return Ok(()) };
+    let what = format!("nobody knows what `{}` costs, and the run may spend", excerpt::line(model, 80));
+    let near = near.map(|near| format!("; there is a model `{near}`")).unwrap_or_default();
+    Err(Problem::new(Code::ModelPrice, format!("{what} {}", crate::problem::dollars(limit)))
+        .why(format!("an unknown price is never taken for zero{near}; nothing was started"))
+        .fix(
+            "declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out",
+        ))
 }
 
 fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {

@@ -3,6 +3,7 @@
 use crate::agents;
 use crate::problem::{Code, Problem};
 use crate::words;
+use loopd_agent::Manifest;
 use loopd_agent::manifest::{Ability, ListedModel, Model, ModelList, Provider};
 use loopd_fixture::excerpt;
 use loopd_kernel::Digest;
@@ -75,6 +76,51 @@ pub fn near(spec: &Model, catalogue: &Catalogue) -> Option<String> {
     let listed = catalogue.list(Some(&provider));
     let near = Catalogue::nearest(&listed, name, 8);
     near.into_iter().find(|line| line.facts.price.is_some()).map(|line| line.name.clone())
+}
+
+/// What is likely not meant in a manifest, as far as it can be told without asking any server.
+pub fn remarks(manifest: &Manifest, facts: &ModelFacts) -> Vec<String> {
+    let spec = &manifest.spec.model;
+    let mut remarks = Vec::new();
+    let bounds = [("longest reply", &facts.max_output_tokens), ("context window", &facts.context_window)];
+    for (what, known) in bounds {
+        if let Some(known) = known.as_ref().filter(|known| spec.max_output_tokens > known.value) {
+            let (asked, most) = (words::count(spec.max_output_tokens), words::count(known.value));
+            let from = &known.source;
+            remarks.push(format!("maxOutputTokens {asked} is more than the model's {what}, {most} (from {from})"));
+        }
+    }
+    let lacks_tools = facts.capabilities.as_ref().filter(|known| !known.value.contains(&Capability::Tools));
+    if let Some(known) = lacks_tools.filter(|_| !manifest.spec.tools.is_empty()) {
+        remarks.push(format!("spec.tools: the model uses none (from {})", known.source));
+    }
+    let address = match &spec.provider {
+        Provider::OpenAi { base_url, api_key_env, .. }
+        | Provider::Anthropic { base_url, api_key_env, .. }
+        | Provider::Gemini { base_url, api_key_env, .. } => base_url.as_ref().map(|url| (url, api_key_env.is_some())),
+        Provider::Demo { .. } => None,
+    };
+    let Some((url, has_key)) = address else { return remarks };
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if matches!(spec.provider, Provider::OpenAi { .. }) && path.is_empty() {
+        let url = url.trim_end_matches('/');
+        remarks.push(format!("baseUrl {url} has no path; such servers mostly answer below {url}/v1"));
+    }
+    if has_key && scheme == "http" && !is_of_this_machine(authority) {
+        remarks.push(format!("the key goes to {authority} over an unencrypted connection"));
+    }
+    remarks
+}
+
+/// Whether a host, perhaps with a port, is this machine.
+fn is_of_this_machine(authority: &str) -> bool {
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let is_loopback = |address: std::net::IpAddr| address.is_loopback();
+    host.parse().map_or(host == "localhost" || host.ends_with(".localhost"), is_loopback)
 }
 
 /// An amount of dollars per million tokens, as short as it can be said: `0.25`, `15`.

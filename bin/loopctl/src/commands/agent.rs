@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::models;
 use crate::output::{self, Format};
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::words;
 use loopd_agent::manifest::{Provider, ToolSource, json_schema};
 use loopd_fixture::excerpt;
@@ -31,10 +31,27 @@ struct Checked {
     tools: Vec<Offered>,
     limits: loopd_kernel::Limits,
     output_schema: bool,
-    /// What stands in the way of a run here, if anything does.
+    /// What is likely not meant, though a run can start.
+    remarks: Vec<String>,
+    /// The first thing that stands in the way of a run here, if anything does.
     problem: Option<String>,
-    #[serde(skip)]
+    /// Everything that does.
+    problems: Vec<Obstacle>,
+}
+
+#[derive(Serialize)]
+struct Obstacle {
+    code: &'static str,
+    what: String,
+    why: Option<String>,
     fix: Option<String>,
+}
+
+impl Obstacle {
+    fn of(problem: &Problem) -> Self {
+        let Problem { code, what, why, fix } = problem;
+        Self { code: code.name(), what: what.clone(), why: why.clone(), fix: fix.clone() }
+    }
 }
 
 #[derive(Serialize)]
@@ -49,13 +66,8 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
     let manifest = agents::manifest(file)?;
     let limits = manifest.spec.limits.to_kernel();
     let catalogue = context.catalogue()?;
-    let ready = agents::load(file, &catalogue).and_then(|ready| ready.affordable(&limits));
-    // A wrong manifest is said as such; what only this machine lacks is a remark.
-    if let Err(problem) = &ready
-        && !matches!(problem.code, Code::ModelKey | Code::Tool | Code::Model | Code::ModelPrice)
-    {
-        return ready.map(|()| Exit::Completed);
-    }
+    // A wrong manifest is said as such; what only this machine lacks is part of the answer.
+    let obstacles = agents::obstacles(file, &catalogue)?;
     let (server, key) = match &manifest.spec.model.provider {
         Provider::OpenAi { base_url, api_key_env, .. }
         | Provider::Anthropic { base_url, api_key_env, .. }
@@ -63,7 +75,6 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         Provider::Demo { script } => (Some(script.clone()), None),
     };
     let facts = models::facts(&manifest.spec.model, &catalogue).unwrap_or_default();
-    let problem = ready.err();
     let checked = Checked {
         file: file.display().to_string(),
         name: manifest.metadata.name.clone(),
@@ -78,15 +89,16 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         tools: manifest.spec.tools.iter().flat_map(offered).collect(),
         limits,
         output_schema: manifest.spec.output.is_some(),
-        fix: problem.as_ref().and_then(|problem| problem.fix.clone()),
-        problem: problem.as_ref().map(|problem| format!("{} ({})", problem.what, problem.code.name())),
+        remarks: models::remarks(&manifest, &facts),
+        problem: obstacles.first().map(ToString::to_string),
+        problems: obstacles.iter().map(Obstacle::of).collect(),
     };
     match format {
         Format::Json | Format::Jsonl => output::json(format, &checked)?,
         Format::Name => output::line(&checked.name)?,
         Format::Table => people(context, &checked)?,
     }
-    Ok(problem.map_or(Exit::Completed, |problem| problem.code.exit()))
+    Ok(obstacles.first().map_or(Exit::Completed, |problem| problem.code.exit()))
 }
 
 fn offered(source: &ToolSource) -> Vec<Offered> {
@@ -132,12 +144,14 @@ fn people(context: &Context, checked: &Checked) -> Result<(), Problem> {
     if checked.output_schema {
         lines.push(format!("{}must match the schema in spec.output", label("answer")));
     }
-    match &checked.problem {
-        None => lines.push(format!("{}{}", label("state"), paint.good("ready to run"))),
-        Some(problem) => {
-            lines.push(format!("{}{}", label("state"), paint.bad(format!("cannot run here: {problem}"))));
-            lines.extend(checked.fix.as_ref().map(|fix| format!("{}{fix}", label("do"))));
-        }
+    lines.extend(checked.remarks.iter().map(|remark| format!("{}{}", label("note"), paint.wait(safe(remark)))));
+    if checked.problems.is_empty() {
+        lines.push(format!("{}{}", label("state"), paint.good("ready to run")));
+    }
+    for problem in &checked.problems {
+        let text = format!("cannot run here: {} ({})", problem.what, problem.code);
+        lines.push(format!("{}{}", label("state"), paint.bad(text)));
+        lines.extend(problem.fix.as_ref().map(|fix| format!("{}{fix}", label("do"))));
     }
     output::line(&lines.join("\n"))?;
     Ok(())

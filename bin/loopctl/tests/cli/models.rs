@@ -93,26 +93,16 @@ fn one_model_is_shown_with_every_class_and_its_sources() {
         &world,
         &["models", "show", "openai/gpt-5-mini", "--models", "models.yaml"],
         expect![[r#"
-        openai/gpt-5-mini
-          input $0.2 per million tokens models.yaml 4Fb6mVv4
-          cache read $0.2 per million tokens
-          cache write $0.2 per million tokens
-          output $1 per million tokens
-          reasoning $1 per million tokens
-          window 400,000 tokens genai-prices 0.2.1
-          reply 128,000 tokens models.yaml 4Fb6mVv4
-          can unknown
-
-        openrouter/openai/gpt-5-mini
-          input $0.25 per million tokens genai-prices 0.2.1
-          cache read $0.025 per million tokens
-          cache write $0.25 per million tokens
-          output $2 per million tokens
-          reasoning $2 per million tokens
-          window 400,000 tokens genai-prices 0.2.1
-          reply unknown
-          can unknown
-    "#]],
+            openai/gpt-5-mini
+              input $0.2 per million tokens models.yaml 4Fb6mVv4
+              cache read $0.2 per million tokens
+              cache write $0.2 per million tokens
+              output $1 per million tokens
+              reasoning $1 per million tokens
+              window 400,000 tokens genai-prices 0.2.1
+              reply 128,000 tokens models.yaml 4Fb6mVv4
+              can unknown
+        "#]],
     );
     check(
         &world,
@@ -145,24 +135,17 @@ fn one_model_is_shown_with_every_class_and_its_sources() {
         &world,
         &["models", "show", "openai/gpt-4o", "-o", "jsonl"],
         expect![[r#"
-        {"provider":"openai","name":"gpt-4o","context_window":128000,"max_output_tokens":null,"micro_usd_per_million":{"input":2500000,"cache_read":1250000,"cache_write":2500000,"output":10000000,"reasoning":10000000},"long_prompts_cost_more":false,"capabilities":null,"sources":{"price":"genai-prices 0.2.1","context_window":"genai-prices 0.2.1","max_output_tokens":null,"capabilities":null}}
-        {"provider":"openrouter","name":"openai/gpt-4o","context_window":128000,"max_output_tokens":null,"micro_usd_per_million":{"input":2500000,"cache_read":1250000,"cache_write":2500000,"output":10000000,"reasoning":10000000},"long_prompts_cost_more":false,"capabilities":null,"sources":{"price":"genai-prices 0.2.1","context_window":"genai-prices 0.2.1","max_output_tokens":null,"capabilities":null}}
-    "#]],
+            {"provider":"openai","name":"gpt-4o","context_window":128000,"max_output_tokens":null,"micro_usd_per_million":{"input":2500000,"cache_read":1250000,"cache_write":2500000,"output":10000000,"reasoning":10000000},"long_prompts_cost_more":false,"capabilities":null,"sources":{"price":"genai-prices 0.2.1","context_window":"genai-prices 0.2.1","max_output_tokens":null,"capabilities":null}}
+        "#]],
     );
     check(
         &world,
         &["models", "show", "anthropic/claude-opus-4.1"],
         expect![[r#"
-        openrouter/anthropic/claude-opus-4.1
-          input $15 per million tokens genai-prices 0.2.1
-          cache read $1.5 per million tokens
-          cache write $18.75 per million tokens
-          output $75 per million tokens
-          reasoning $75 per million tokens
-          window 200,000 tokens genai-prices 0.2.1
-          reply unknown
-          can unknown
-    "#]],
+            err: error[E-MODEL-UNKNOWN]: nothing is known of a model `anthropic/claude-opus-4.1`
+            err: fix: the nearest names are anthropic/claude-opus-4-1, anthropic/claude-opus-4-0, anthropic/claude-opus-4-5, anthropic/claude-opus-4-6, anthropic/claude-opus-4-7
+            exit 8
+        "#]],
     );
     check(
         &world,
@@ -241,15 +224,16 @@ fn a_check_says_price_and_window_and_who_says_so() {
         &world,
         &["agent", "check", "b.yaml", "--models", "models.yaml"],
         expect![[r#"
-        reader 1
-          model openai/gpt-5-mini, key in MY_KEY
-          price $0 in, $0 out per million tokens, from manifest
-          window 9 tokens, from manifest
-          limits 50 iterations
-          state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)
-          do export MY_KEY=… and try again
-        exit 2
-    "#]],
+            reader 1
+              model openai/gpt-5-mini, key in MY_KEY
+              price $0 in, $0 out per million tokens, from manifest
+              window 9 tokens, from manifest
+              limits 50 iterations
+              note maxOutputTokens 4,096 is more than the model's context window, 9 (from manifest)
+              state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)
+              do export MY_KEY=… and try again
+            exit 2
+        "#]],
     );
     // The same name at a server of one's own is another model.
     let local = ", baseUrl: \"http://127.0.0.1:9/v1\"";
@@ -300,4 +284,85 @@ fn the_source_of_a_price_is_recorded_with_the_call() {
     // A script that costs nothing has its price from nowhere.
     assert_eq!(world.loopctl(&["run", "agent.yaml", "What is here?"]).code, 0);
     assert!(!world.loopctl(&["run", "show", "last", "-o", "json"]).out.contains("price_from"));
+}
+
+#[test]
+fn a_check_says_everything_that_is_missing_and_asks_no_server() {
+    let world = World::new();
+    world.write("models.yaml", &LIST.replace("[tools]", "[]").replace("32768", "2000"));
+    let spec = "  tools: [ { use: files, root: nowhere }, { native: pay }, { use: ask } ]\n  limits: { usd: 1 }\n";
+    // Whoever listens here would hear of it.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("it does not wait");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    world.write("a.yaml", &agent("provider: openai, name: local", &format!(", baseUrl: \"{url}\""), spec));
+    let said = world.say(&["agent", "check", "a.yaml"]).replace(&url, "http://HERE");
+    expect![[r#"
+        reader 1
+          model openai/local at http://HERE, key in MY_KEY
+          price unknown: nobody can count money; spec.model.price declares it
+          tool list_files read · files below nowhere
+          tool read_file read · files below nowhere
+          tool search_files read · files below nowhere
+          tool pay once · a program of its own
+          tool ask asks a person · built in
+          limits 50 iterations, $1.00
+          note baseUrl http://HERE has no path; such servers mostly answer below http://HERE/v1
+          state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)
+          do export MY_KEY=… and try again
+          state cannot run here: the folder DIR/nowhere does not exist (E-TOOL)
+          do put the folder there, or correct spec.tools
+          state cannot run here: there is no tool `pay` in loopctl (E-TOOL)
+          do run this agent with that program (loopkit), or use the tools `files` and `ask`
+          state cannot run here: nobody knows what `openai/local` costs, and the run may spend $1.00 (E-MODEL-PRICE)
+          do declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out
+        exit 2
+    "#]].assert_eq(&said);
+    assert_eq!(listener.accept().err().map(|error| error.kind()), Some(std::io::ErrorKind::WouldBlock));
+    let own = ", baseUrl: \"http://127.0.0.1:9/v1\"";
+    world.write("b.yaml", &agent("provider: openai, name: qwen3", own, "  tools: [ { use: ask } ]\n"));
+    check(&world, &["agent", "check", "b.yaml", "--models", "models.yaml"], expect![[r#"
+        reader 1
+          model openai/qwen3 at http://127.0.0.1:9/v1, key in MY_KEY
+          price unknown: nobody can count money; spec.model.price declares it
+          window 2,000 tokens, from models.yaml _K4jPgLH
+          tool ask asks a person · built in
+          limits 50 iterations
+          note maxOutputTokens 4,096 is more than the model's context window, 2,000 (from models.yaml _K4jPgLH)
+          note spec.tools: the model uses none (from models.yaml _K4jPgLH)
+          state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)
+          do export MY_KEY=… and try again
+        exit 2
+    "#]]);
+    let far = ", baseUrl: \"http://models.example.com/v1\"";
+    world.write("c.yaml", &agent("provider: openai, name: m", far, ""));
+    let mut command = world.command(&["agent", "check", "c.yaml"]);
+    let output = command.env("MY_KEY", "sk-very-secret").output().expect("it starts");
+    expect![[r#"
+        reader 1
+          model openai/m at http://models.example.com/v1, key in MY_KEY
+          price unknown: nobody can count money; spec.model.price declares it
+          limits 50 iterations
+          note the key goes to models.example.com over an unencrypted connection
+          state ready to run
+    "#]].assert_eq(&world.normal(&String::from_utf8(output.stdout).expect("text")));
+    let json = world.loopctl(&["agent", "check", "a.yaml", "-o", "json"]).out;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let codes: Vec<&str> = json["problems"].as_array().unwrap().iter().map(|p| p["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["E-MODEL-KEY", "E-TOOL", "E-TOOL", "E-MODEL-PRICE"]);
+    assert!(!crate::world::exists(&world.path(".loopd")), "nothing was started");
+}
+
+#[test]
+fn the_doctor_names_keys_and_counts_models() {
+    let world = World::new();
+    let mut command = world.command(&["doctor"]);
+    let output = command.env("ANTHROPIC_API_KEY", "sk-very-secret").output().expect("it starts");
+    let said = String::from_utf8(output.stdout).expect("text");
+    assert!(said.contains("set: ANTHROPIC_API_KEY") && !said.contains("sk-very"), "{said}");
+    let models = said.lines().find(|line| line.contains("models ")).expect("a line about models");
+    assert!(models.starts_with("ok ") && models.ends_with("from genai-prices 0.2.1"), "{models}");
+    world.write("broken.yaml", "models: 7\n");
+    let broken = world.loopctl(&["doctor", "--models", "broken.yaml"]);
+    assert!(broken.code == 1 && broken.out.contains("broken.yaml:1:"), "{}", broken.out);
 }
