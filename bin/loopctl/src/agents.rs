@@ -1,6 +1,7 @@
 //! From manifests and stored definitions to Programs: where agents, providers and tools are named together.
 
 use crate::found;
+use crate::models;
 use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_agent::manifest::{Model as ModelSpec, OpenAiApi, Price, Provider, ToolSource};
@@ -11,8 +12,8 @@ use loopd_kernel::{Digest, Limits};
 use loopd_providers::key::KeyError;
 use loopd_providers::price::{DeclaredPrice, DollarsPerMillion};
 use loopd_providers::{
-    AnthropicConfig, ConfigError, DemoConfig, DemoScript, GeminiConfig, ModelConfig, OpenAiConfig, ResponsesConfig,
-    from_config,
+    AnthropicConfig, Catalogue, ConfigError, DemoConfig, DemoScript, GeminiConfig, ModelConfig, OpenAiConfig,
+    ResponsesConfig, from_config_in,
 };
 use loopd_runtime::{CannotRun, Model, Program, Programs, Tool};
 use loopd_store::{RunRow, Store};
@@ -20,6 +21,9 @@ use loopd_tools::{FileTool, file_tools};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// What to do about a folder that is not there.
+const PUT_THERE: &str = "put the folder there, or correct spec.tools";
 
 /// An agent that can be run here.
 #[derive(Clone, Debug)]
@@ -30,6 +34,8 @@ pub struct Ready {
     pub model: String,
     /// Whether anybody knows what the model costs.
     pub priced: bool,
+    /// A model with a known price whose name is near enough to be meant, where this one's is not known.
+    pub near: Option<String>,
     /// The limits of its manifest.
     pub limits: Limits,
     /// The Program.
@@ -42,16 +48,7 @@ impl Ready {
     /// # Errors
     /// [`Problem`] under a money limit when the price is unknown.
     pub fn affordable(&self, limits: &Limits) -> Result<(), Problem> {
-        match limits.micro_usd {
-            Some(limit) if !self.priced => {
-                let what =
-                    format!("nobody knows what `{}` costs, and the run may spend", excerpt::line(&self.model, 80));
-                Err(Problem::new(Code::ModelPrice, format!("{what} {}", crate::problem::dollars(limit)))
-                    .why("an unknown price is never taken for zero; nothing was started")
-                    .fix("declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out"))
-            }
-            Some(_) | None => Ok(()),
-        }
+        if self.priced { Ok(()) } else { affordable(&self.model, self.near.as_deref(), limits) }
     }
 }
 
@@ -74,20 +71,20 @@ pub fn manifest(file: &Path) -> Result<Manifest, Problem> {
 ///
 /// # Errors
 /// [`Problem`]; nothing was started.
-pub fn load(file: &Path) -> Result<Ready, Problem> {
+pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
-    let (agent, tools) = found::agent(file, false)?;
-    ready(agent, tools, Some(&origin))
+    let (agent, tools) = found::agent(file, catalogue, false)?;
+    ready(agent, tools, Some(&origin), catalogue)
 }
 
 /// The same for a conversation with it.
 ///
 /// # Errors
 /// [`Problem`]; nothing was started.
-pub fn load_conversation(file: &Path) -> Result<Ready, Problem> {
+pub fn load_conversation(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
-    let (agent, tools) = found::agent(file, true)?;
-    ready(agent, tools, Some(&origin))
+    let (agent, tools) = found::agent(file, catalogue, true)?;
+    ready(agent, tools, Some(&origin), catalogue)
 }
 
 pub(crate) fn folder(origin: &Path) -> PathBuf {
@@ -95,22 +92,33 @@ pub(crate) fn folder(origin: &Path) -> PathBuf {
 }
 
 /// An agent as a Run's stored definition has it. `folder` is where its manifest is now.
-fn from_definition(definition: &[u8], folder: Option<&Path>, origin: Option<&Path>) -> Result<Ready, Problem> {
+fn from_definition(
+    definition: &[u8],
+    folder: Option<&Path>,
+    origin: Option<&Path>,
+    catalogue: &Catalogue,
+) -> Result<Ready, Problem> {
     let agent = Agent::from_definition(definition).map_err(|error| not_an_agent(&error))?;
     let fix = "put the folder there, or say with --agent FILE where the manifest is now";
     let tools = tools(agent.manifest(), folder, fix)?;
-    ready(agent, tools, origin)
+    ready(agent, tools, origin, catalogue)
 }
 
-fn ready(agent: Agent, tools: Vec<Arc<dyn Tool>>, origin: Option<&Path>) -> Result<Ready, Problem> {
+fn ready(
+    agent: Agent,
+    tools: Vec<Arc<dyn Tool>>,
+    origin: Option<&Path>,
+    catalogue: &Catalogue,
+) -> Result<Ready, Problem> {
     let named = agent.manifest().models();
-    let models = named.iter().map(|(key, spec)| Ok((key.clone(), model(spec, agent.demo_script())?)));
+    let models = named.iter().map(|(key, spec)| Ok((key.clone(), model(spec, agent.demo_script(), catalogue)?)));
     let models: Vec<(String, Arc<dyn Model>)> = models.collect::<Result<_, Problem>>()?;
     let (name, limits) = (agent.manifest().metadata.name.clone(), agent.limits());
     // One that takes over spends as well.
-    let unpriced = models.iter().find(|(_, model)| model.terms().price.is_none()).map(|(key, _)| key.clone());
-    let (priced, first) = (unpriced.is_none(), agent.manifest().spec.model.key());
-    let key = unpriced.unwrap_or(first);
+    let unpriced = models.iter().position(|(_, model)| model.terms().price.is_none());
+    let near = unpriced.and_then(|at| models::near(named.get(at)?.1, catalogue));
+    let (priced, at) = (unpriced.is_none(), unpriced.unwrap_or(0));
+    let key = named.get(at).map(|(key, _)| key.clone()).unwrap_or_default();
     let mut program = Program::new(Arc::new(agent));
     for (key, model) in models {
         program = program.model(key, model);
@@ -121,7 +129,7 @@ fn ready(agent: Agent, tools: Vec<Arc<dyn Tool>>, origin: Option<&Path>) -> Resu
     if let Some(origin) = origin {
         program = program.origin(origin.to_string_lossy());
     }
-    Ok(Ready { name, model: key, priced, limits, program: Arc::new(program) })
+    Ok(Ready { name, model: key, priced, near, limits, program: Arc::new(program) })
 }
 
 pub(crate) fn not_an_agent(error: &AgentError) -> Problem {
@@ -140,16 +148,41 @@ pub(crate) fn not_an_agent(error: &AgentError) -> Problem {
 ///
 /// # Errors
 /// [`Problem`]; a missing key is named by its variable.
-pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Model>, Problem> {
+pub fn model(spec: &ModelSpec, demo_script: Option<&str>, catalogue: &Catalogue) -> Result<Arc<dyn Model>, Problem> {
+    let config = config(spec, demo_script)?;
+    let variable = |name: &str| std::env::var(name).ok();
+    from_config_in(&config, &variable, catalogue).map_err(|error| match error {
+        ConfigError::Key(KeyError::Variable(name)) => {
+            Problem::new(Code::ModelKey, format!("the API key is missing: the variable {name} is not set"))
+                .why(format!("{} needs it; nothing was started", excerpt::line(&spec.key(), 80)))
+                .fix(format!("export {name}=…  and try again"))
+        }
+        ConfigError::Key(error) => Problem::new(Code::ModelKey, error.to_string()),
+        other => cannot_set_up(&other),
+    })
+}
+
+/// A model that cannot be made, whatever its key is.
+pub fn cannot_set_up(error: &ConfigError) -> Problem {
+    Problem::new(Code::Model, format!("the model cannot be set up: {error}"))
+}
+
+/// The settings of the model that a manifest describes.
+///
+/// # Errors
+/// [`Problem`] when the demo script does not read.
+pub fn config(spec: &ModelSpec, demo_script: Option<&str>) -> Result<ModelConfig, Problem> {
+    let context_window = spec.context_window;
     let price = spec.price.as_ref().map(price);
     let (timeout_ms, max_attempts) = (spec.timeout.map(|timeout| timeout.ms), spec.attempts);
-    let config = match &spec.provider {
+    Ok(match &spec.provider {
         Provider::OpenAi { api: OpenAiApi::Completions, name, base_url, api_key_env } => {
             ModelConfig::Openai(OpenAiConfig {
                 base_url: base_url.clone(),
                 api_key_env: api_key_env.clone(),
                 stream: Some(spec.stream),
                 price,
+                context_window,
                 timeout_ms,
                 max_attempts,
                 ..OpenAiConfig::new(name)
@@ -161,6 +194,7 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
                 api_key_env: api_key_env.clone(),
                 stream: Some(spec.stream),
                 price,
+                context_window,
                 timeout_ms,
                 max_attempts,
                 ..ResponsesConfig::new(name)
@@ -171,6 +205,7 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
             api_key_env: api_key_env.clone(),
             stream: Some(spec.stream),
             price,
+            context_window,
             timeout_ms,
             max_attempts,
             ..AnthropicConfig::new(name)
@@ -180,6 +215,7 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
             api_key_env: api_key_env.clone(),
             stream: Some(spec.stream),
             price,
+            context_window,
             timeout_ms,
             max_attempts,
             ..GeminiConfig::new(name)
@@ -187,17 +223,8 @@ pub fn model(spec: &ModelSpec, demo_script: Option<&str>) -> Result<Arc<dyn Mode
         Provider::Demo { .. } => {
             let script = demo_script.map(DemoScript::from_json).transpose();
             let script = script.map_err(|error| Problem::new(Code::Model, format!("the demo script: {error}")))?;
-            ModelConfig::Demo(DemoConfig { script, script_file: None, price, timeout_ms, max_attempts })
+            ModelConfig::Demo(DemoConfig { script, script_file: None, price, context_window, timeout_ms, max_attempts })
         }
-    };
-    from_config(&config).map_err(|error| match error {
-        ConfigError::Key(KeyError::Variable(name)) => {
-            Problem::new(Code::ModelKey, format!("the API key is missing: the variable {name} is not set"))
-                .why(format!("{} needs it; nothing was started", excerpt::line(&spec.key(), 80)))
-                .fix(format!("export {name}=…  and try again"))
-        }
-        ConfigError::Key(error) => Problem::new(Code::ModelKey, error.to_string()),
-        other => Problem::new(Code::Model, format!("the model cannot be set up: {other}")),
     })
 }
 
@@ -216,31 +243,83 @@ fn price(price: &Price) -> DeclaredPrice {
 pub(crate) fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
     let mut tools = Vec::new();
     for source in &manifest.spec.tools {
-        match source {
-            ToolSource::Files { root, allow } => {
-                let allow: Vec<FileTool> =
-                    allow.iter().filter_map(|tool| FileTool::from_name(tool.tool_name())).collect();
-                tools.extend(file_tools(&place(root, folder)?, &allow).map_err(|error| {
-                    Problem::new(Code::Tool, error.to_string())
-                        .why(format!(
-                            "spec.tools: root `{}` is relative to the manifest's folder",
-                            excerpt::line(root, 200)
-                        ))
-                        .fix(fix)
-                })?);
-            }
-            ToolSource::Ask => {}
-            ToolSource::Native { name, .. } => {
-                return Err(Problem::new(
-                    Code::Tool,
-                    format!("there is no tool `{}` in loopctl", excerpt::line(name, 64)),
-                )
-                .why("a native tool is a function of a program of its own")
-                .fix("run this agent with that program (loopkit), or use the tools `files` and `ask`"));
-            }
-        }
+        tools.extend(tools_of(source, folder, fix)?);
     }
     Ok(tools)
+}
+
+fn tools_of(source: &ToolSource, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
+    match source {
+        ToolSource::Files { root, allow } => {
+            let allow: Vec<FileTool> = allow.iter().filter_map(|tool| FileTool::from_name(tool.tool_name())).collect();
+            let tools = file_tools(&place(root, folder)?, &allow).map_err(|error| {
+                let root = excerpt::line(root, 200);
+                Problem::new(Code::Tool, error.to_string())
+                    .why(format!("spec.tools: root `{root}` is relative to the manifest's folder"))
+                    .fix(fix)
+            })?;
+            Ok(tools)
+        }
+        ToolSource::Ask => Ok(Vec::new()),
+        ToolSource::Native { name, .. } => {
+            Err(Problem::new(Code::Tool, format!("there is no tool `{}` in loopctl", excerpt::line(name, 64)))
+                .why("a native tool is a function of a program of its own")
+                .fix("run this agent with that program (loopkit), or use the tools `files` and `ask`"))
+        }
+    }
+}
+
+/// Everything that stands in the way of a Run of this agent here, not only the first thing. Nothing is started and
+/// nothing is sent.
+///
+/// # Errors
+/// [`Problem`] when the manifest itself is wrong.
+pub fn obstacles(file: &Path, catalogue: &Catalogue) -> Result<Vec<Problem>, Problem> {
+    let manifest = manifest(file)?;
+    let folder = folder(&std::path::absolute(file)?);
+    let spec = &manifest.spec.model;
+    let mut lacks: Vec<Problem> = Vec::new();
+    let fallbacks = manifest.spec.fallbacks.iter();
+    let script = match &spec.provider {
+        Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => Ok(None),
+        Provider::Demo { script } => found::script(&folder.join(script), script).map(Some),
+    };
+    match script {
+        Ok(script) => lacks.extend(model(spec, script.as_deref(), catalogue).err()),
+        Err(problem) => lacks.push(problem),
+    }
+    lacks.extend(fallbacks.filter_map(|fallback| model(&fallback.model, None, catalogue).err()));
+    lacks.extend(manifest.spec.tools.iter().filter_map(|source| tools_of(source, Some(&folder), PUT_THERE).err()));
+    let limits = manifest.spec.limits.to_kernel();
+    let of_ones_own = matches!(spec.provider, Provider::Demo { .. });
+    let is_priced = of_ones_own || models::facts(spec, catalogue).is_ok_and(|facts| facts.price.is_some());
+    if !is_priced {
+        lacks.extend(affordable(&spec.key(), models::near(spec, catalogue).as_deref(), &limits).err());
+    }
+    if lacks.is_empty() {
+        // What only shows when all parts meet, for example a tool that is there twice.
+        lacks.extend(load(file, catalogue).and_then(|ready| ready.affordable(&limits)).err());
+    }
+    match lacks.iter().position(|problem| !is_of_this_machine(problem)) {
+        Some(at) => Err(lacks.swap_remove(at)),
+        None => Ok(lacks),
+    }
+}
+
+/// Whether a manifest is right and only this machine lacks something.
+const fn is_of_this_machine(problem: &Problem) -> bool {
+    matches!(problem.code, Code::ModelKey | Code::Tool | Code::Model | Code::ModelPrice)
+}
+
+fn affordable(model: &str, near: Option<&str>, limits: &Limits) -> Result<(), Problem> {
+    let Some(limit) = limits.micro_usd else { return Ok(()) };
+    let what = format!("nobody knows what `{}` costs, and the run may spend", excerpt::line(model, 80));
+    let near = near.map(|near| format!("; there is a model `{near}`")).unwrap_or_default();
+    Err(Problem::new(Code::ModelPrice, format!("{what} {}", crate::problem::dollars(limit)))
+        .why(format!("an unknown price is never taken for zero{near}; nothing was started"))
+        .fix(
+            "declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out",
+        ))
 }
 
 fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
@@ -260,25 +339,27 @@ fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
 pub struct Agents {
     /// Where manifests are, whatever their Runs say.
     folder: Option<PathBuf>,
+    catalogue: Catalogue,
     known: Mutex<BTreeMap<Digest, Ready>>,
 }
 
 impl Agents {
     /// Knows one agent already.
-    pub fn knowing(agent: &Ready) -> Self {
-        Self { folder: None, known: Mutex::new([(agent.program.digest(), agent.clone())].into()) }
+    pub fn knowing(agent: &Ready, catalogue: Catalogue) -> Self {
+        Self { folder: None, catalogue, known: Mutex::new([(agent.program.digest(), agent.clone())].into()) }
     }
 
     /// Takes relative paths from the folder of this manifest, when there is one.
     ///
     /// # Errors
     /// [`Problem`] when it is not there.
-    pub fn from_folder_of(file: Option<&Path>) -> Result<Self, Problem> {
-        let Some(file) = file else { return Ok(Self::default()) };
+    pub fn from_folder_of(file: Option<&Path>, catalogue: Catalogue) -> Result<Self, Problem> {
+        let known = Mutex::default();
+        let Some(file) = file else { return Ok(Self { folder: None, catalogue, known }) };
         if !file.is_file() {
             return Err(Problem::new(Code::File, format!("{}: there is no such file", file.display())));
         }
-        Ok(Self { folder: Some(folder(&std::path::absolute(file)?)), known: Mutex::default() })
+        Ok(Self { folder: Some(folder(&std::path::absolute(file)?)), catalogue, known })
     }
 
     /// The agent of a Run.
@@ -303,7 +384,8 @@ impl Agents {
         }
         let origin = row.origin.as_deref().map(Path::new);
         let from = origin.map(folder);
-        let ready = from_definition(definition, self.folder.as_deref().or(from.as_deref()), origin)?;
+        let folder = self.folder.as_deref().or(from.as_deref());
+        let ready = from_definition(definition, folder, origin, &self.catalogue)?;
         lock().insert(row.definition, ready.clone());
         Ok(ready)
     }

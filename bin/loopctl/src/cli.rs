@@ -43,6 +43,9 @@ pub struct Global {
     /// The store: PATH or sqlite://PATH
     #[arg(long, global = true, env = "LOOPD_STORE", hide_env_values = true, value_name = "PATH", default_value = DEFAULT_STORE, value_hint = ValueHint::FilePath)]
     pub store: String,
+    /// Facts about models (YAML or JSON) that win over the built-in list
+    #[arg(long, global = true, env = "LOOPD_MODELS", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub models: Option<PathBuf>,
     /// Colour: auto or never; also off with NO_COLOR
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
     pub color: Color,
@@ -87,6 +90,8 @@ pub enum Command {
     /// Check manifests
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// List what is known of models: price, context window, and from where
+    Models(ModelsArgs),
     /// Say what this build, or a changed manifest, would make of the open runs; changes nothing
     Upgrade(UpgradeArgs),
     /// Look whether everything that runs need is here
@@ -486,6 +491,45 @@ pub enum StoreCommand {
         #[arg(value_name = "TO", value_hint = ValueHint::FilePath)]
         to: PathBuf,
     },
+}
+
+/// `loopctl models`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ModelsArgs {
+    /// What to do; without it, models are listed.
+    #[command(subcommand)]
+    pub command: Option<ModelsCommand>,
+    /// Only models with this in their name
+    #[arg(value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// Only models of this provider
+    #[arg(long, value_name = "PROVIDER")]
+    pub provider: Option<String>,
+    /// How it is written.
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+/// `loopctl models …`.
+#[derive(Debug, Subcommand)]
+pub enum ModelsCommand {
+    /// Show everything that is known of one model, and where it is from
+    Show(ModelShowArgs),
+}
+
+/// `models show`.
+#[derive(Debug, Args)]
+pub struct ModelShowArgs {
+    /// The model: its name, or PROVIDER/NAME
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// At this provider only
+    #[arg(long, value_name = "PROVIDER")]
+    pub provider: Option<String>,
+    /// How it is written.
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// `loopctl agent …`.

@@ -1,19 +1,24 @@
 //! What every command knows.
 
 use crate::cli::Global;
+use crate::models;
 use crate::output;
 use crate::paint::Paint;
 use crate::place::Place;
 use crate::problem::Problem;
 use crate::signals::Signals;
 use loopd_kernel::{Digest, TimeMs};
+use loopd_providers::Catalogue;
 use loopd_runtime::{Clock, Entropy, SystemClock, SystemEntropy};
+use std::path::PathBuf;
 
 /// What every command knows.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The store.
     pub place: Place,
+    /// The file with facts about models.
+    pub models: Option<PathBuf>,
     /// Colours of stdout.
     pub paint: Paint,
     /// Colours of stderr.
@@ -32,11 +37,21 @@ impl Context {
     pub fn new(global: &Global, signals: Signals) -> Result<Self, Problem> {
         Ok(Self {
             place: Place::parse(&global.store)?,
+            // A variable that is set to nothing names no file.
+            models: global.models.clone().filter(|file| !file.as_os_str().is_empty()),
             paint: Paint::for_stream(global.color, output::stdout_is_terminal()),
             paint_err: Paint::for_stream(global.color, output::stderr_is_terminal()),
             signals,
             logging: global.verbose > 0,
         })
+    }
+
+    /// What is known of models: the built-in table and the file that was named.
+    ///
+    /// # Errors
+    /// [`Problem`] when the file does not read, with its line.
+    pub fn catalogue(&self) -> Result<Catalogue, Problem> {
+        self.models.as_deref().map_or_else(|| Ok(Catalogue::default()), models::read)
     }
 
     /// Now.

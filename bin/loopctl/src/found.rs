@@ -1,6 +1,7 @@
 //! What a manifest names: scripts, folders, texts, skills and other agents, found on this machine.
 
 use crate::agents::{self, not_an_agent};
+use crate::models;
 use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_agent::manifest::Provider;
@@ -8,6 +9,7 @@ use loopd_agent::{Agent, Document, Found, Manifest, Skill};
 use loopd_fixture::excerpt;
 use loopd_kernel::ErasedLoop as _;
 use loopd_kernel::child::MAX_DEPTH;
+use loopd_providers::Catalogue;
 use loopd_runtime::Tool;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,19 +24,24 @@ const SKILL: &str = "SKILL.md";
 ///
 /// # Errors
 /// [`Problem`] with what is missing; nothing was started.
-pub fn agent(file: &Path, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
-    Finder { above: Vec::new(), prefix: PathBuf::new() }.agent(file, conversation)
+pub fn agent(
+    file: &Path,
+    catalogue: &Catalogue,
+    conversation: bool,
+) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
+    Finder { catalogue, above: Vec::new(), prefix: PathBuf::new() }.agent(file, conversation)
 }
 
 /// Where the manifest stands that is being read.
-struct Finder {
+struct Finder<'a> {
+    catalogue: &'a Catalogue,
     /// The manifests that name it, from the first on.
     above: Vec<PathBuf>,
     /// Its folder as seen from that of the first.
     prefix: PathBuf,
 }
 
-impl Finder {
+impl Finder<'_> {
     fn agent(&mut self, file: &Path, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
         let mut manifest = agents::manifest(file)?;
         let folder = agents::folder(&std::path::absolute(file)?);
@@ -45,7 +52,7 @@ impl Finder {
         let tools = agents::tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
         let found = Found {
             tools: tools.iter().map(|tool| tool.offer().clone()).collect(),
-            windows: Vec::new(),
+            windows: self.windows(&manifest),
             agents: self.helpers(&manifest, file, &folder)?,
             documents: documents(&manifest, &folder)?,
             skills: skills(&manifest, &folder)?,
@@ -58,6 +65,14 @@ impl Finder {
             agent = agent.with_demo_script(&script).map_err(|error| not_an_agent(&error))?;
         }
         Ok((agent, tools))
+    }
+
+    /// The windows of the models that a manifest names, as far as anybody knows them.
+    fn windows(&self, manifest: &Manifest) -> Vec<Option<u64>> {
+        let models = manifest.models();
+        let facts = models.iter().map(|(_, spec)| models::facts(spec, self.catalogue).ok());
+        let windows: Vec<_> = facts.map(|facts| facts.and_then(|facts| facts.window())).collect();
+        if windows.iter().all(Option::is_none) { Vec::new() } else { windows }
     }
 
     /// The definitions of the agents that a manifest names.
@@ -88,7 +103,11 @@ impl Finder {
     }
 }
 
-fn script(path: &Path, name: &str) -> Result<String, Problem> {
+/// The text of a demo script.
+///
+/// # Errors
+/// [`Problem`] when it does not read.
+pub fn script(path: &Path, name: &str) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(|error| {
         Problem::new(Code::Model, format!("the demo script `{}`: {}", excerpt::line(name, 200), words::os(&error)))
             .fix("spec.model.script is a path relative to the manifest")

@@ -18,6 +18,7 @@ mod find;
 mod found;
 mod journal;
 mod layout;
+mod models;
 mod output;
 mod paint;
 mod place;

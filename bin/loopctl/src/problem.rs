@@ -42,6 +42,10 @@ codes! {
     Model = "E-MODEL", Usage;
     /// A key is missing.
     ModelKey = "E-MODEL-KEY", Usage;
+    /// The file with facts about models.
+    ModelList = "E-MODEL-LIST", Usage;
+    /// Nothing is known of a model of this name.
+    ModelUnknown = "E-MODEL-UNKNOWN", Conflict;
     /// A price is missing under a money limit.
     ModelPrice = "E-MODEL-PRICE", Usage;
     /// A tool cannot be set up.

@@ -312,6 +312,10 @@ pub struct Intended {
     /// What it may consume.
     #[serde(default, skip_serializing_if = "Reservation::is_empty")]
     pub reserve: Reservation,
+    /// Where the price of a model is from that this Call is reserved and charged at, as its worker names it: a table
+    /// and its version, a file and its digest, the manifest. Absent where the price is unknown or nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_from: Option<String>,
     /// The limits that a child Run gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<Limits>,

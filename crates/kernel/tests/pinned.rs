@@ -106,6 +106,7 @@ fn one_of_every_kind() -> Vec<Record> {
             landing_ms: Some(30),
             max_output: Some(64),
             reserve: Reservation { tokens: 100, micro_usd: MicroUsd(7) },
+            price_from: Some("genai-prices 0.2.1".into()),
             slice: Some(Limits { tokens: Some(100), ..Limits::default() }),
         }),
         Record::Attempted(Attempted {
@@ -181,7 +182,7 @@ fn every_record_has_these_bytes_and_reads_back() {
         6 parked {"outcome":{"outcome":"budget_exceeded","breach":{"dimension":"tokens","limit":10,"used":9,"needed":2}}}
         7 reopened {"by":"ann","raise":{"tokens":20}}
         10 ended {"outcome":{"outcome":"completed","output":""},"totals":{"iterations":0,"model_calls":0,"tool_calls":0,"usage":{},"charged_tokens":0,"spent":0,"reserved_tokens":0,"reserved":0,"overshoot":0,"overshoot_tokens":0},"head":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
-        20 intended {"call":1,"class":"billable","request":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","epoch":1,"send_ms":10,"abort_ms":20,"landing_ms":30,"max_output":64,"reserve":{"tokens":100,"micro_usd":7},"slice":{"tokens":100}}
+        20 intended {"call":1,"class":"billable","request":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","epoch":1,"send_ms":10,"abort_ms":20,"landing_ms":30,"max_output":64,"reserve":{"tokens":100,"micro_usd":7},"price_from":"genai-prices 0.2.1","slice":{"tokens":100}}
         21 attempted {"call":1,"n":1,"setback":"stopped","code":"model.rate_limited","message":[0,3],"usage":{},"cost":0,"retry_at":99}
         22 settled {"call":1,"as":"landed","usage":{"input":10,"output":5},"cost":3,"joins":"assistant"}
         23 probed {"call":2,"found":"not_landed","asked_at":98,"again_at":99}
@@ -213,6 +214,15 @@ fn every_kind_is_either_written_or_refused_by_name() {
 fn a_field_that_a_later_build_added_does_not_stop_this_one() {
     let signal = Record::decode(Kind::Signal, r#"{"name":"go","later":1}"#).unwrap();
     assert_eq!(signal, Record::Signal(Signal { name: "go".into() }));
+}
+
+#[test]
+fn an_intent_of_a_build_that_named_no_price_source_reads_and_stays_as_it_was() {
+    let text =
+        r#"{"call":1,"class":"billable","epoch":1,"send_ms":10,"abort_ms":20,"reserve":{"tokens":100,"micro_usd":7}}"#;
+    let record = Record::decode(Kind::Intended, text).unwrap();
+    assert!(matches!(&record, Record::Intended(intended) if intended.price_from.is_none()));
+    assert_eq!(record.encode().unwrap(), text);
 }
 
 fn journal(run: RunId, count: u64) -> Vec<Entry> {

@@ -1,6 +1,7 @@
 //! From configuration to a model.
 
 use crate::anthropic::AnthropicConfig;
+use crate::catalogue::{Catalogue, ModelFacts};
 use crate::connect::{self, terms, wrong};
 use crate::demo::{Demo, DemoScript, ScriptError};
 use crate::gemini::GeminiConfig;
@@ -35,6 +36,22 @@ pub enum ModelConfig {
     Gemini(GeminiConfig),
     /// The scripted model that needs no network.
     Demo(DemoConfig),
+}
+
+impl ModelConfig {
+    /// What is known of the model, before it is made and without its key.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the address of its server is none.
+    pub fn facts(&self, catalogue: &Catalogue) -> Result<ModelFacts, ConfigError> {
+        match self {
+            Self::Openai(config) => config.facts(catalogue),
+            Self::Responses(config) => config.facts(catalogue),
+            Self::Anthropic(config) => config.facts(catalogue),
+            Self::Gemini(config) => config.facts(catalogue),
+            Self::Demo(config) => Ok(config.facts()),
+        }
+    }
 }
 
 /// Why a configuration makes no model.
@@ -83,11 +100,23 @@ pub fn from_config_with(
     config: &ModelConfig,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Model>, ConfigError> {
+    from_config_in(config, variable, &Catalogue::default())
+}
+
+/// [`from_config_with`] with what is known of models besides the embedded table.
+///
+/// # Errors
+/// [`ConfigError`].
+pub fn from_config_in(
+    config: &ModelConfig,
+    variable: &dyn Fn(&str) -> Option<String>,
+    catalogue: &Catalogue,
+) -> Result<Arc<dyn Model>, ConfigError> {
     Ok(match config {
-        ModelConfig::Openai(config) => Arc::new(config.build(variable)?),
-        ModelConfig::Responses(config) => Arc::new(config.build(variable)?),
-        ModelConfig::Anthropic(config) => Arc::new(config.build(variable)?),
-        ModelConfig::Gemini(config) => Arc::new(config.build(variable)?),
+        ModelConfig::Openai(config) => Arc::new(config.build_in(variable, catalogue)?),
+        ModelConfig::Responses(config) => Arc::new(config.build_in(variable, catalogue)?),
+        ModelConfig::Anthropic(config) => Arc::new(config.build_in(variable, catalogue)?),
+        ModelConfig::Gemini(config) => Arc::new(config.build_in(variable, catalogue)?),
         ModelConfig::Demo(config) => Arc::new(config.build()?),
     })
 }
@@ -105,6 +134,9 @@ pub struct DemoConfig {
     /// A price to play with; else the demo model costs nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<DeclaredPrice>,
+    /// A context window to play with; else it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// Milliseconds until a Call is given up: 300,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -133,7 +165,13 @@ impl DemoConfig {
         };
         // The demo model is known to cost nothing; that is not an unknown price.
         let price = self.price.map(Price::from).unwrap_or_default();
-        Ok(Demo::new(script)?.with_terms(terms(Some(price), self.timeout_ms, self.max_attempts)))
+        let terms = terms(Some(price), self.timeout_ms, self.max_attempts);
+        Ok(Demo::new(script)?.with_terms(terms).with_facts(self.facts()))
+    }
+
+    /// What is declared of the model. That it costs nothing else is part of its terms.
+    fn facts(&self) -> ModelFacts {
+        ModelFacts::default().declared(self.price, self.context_window)
     }
 }
 
@@ -196,9 +234,12 @@ pub struct OpenAiConfig {
     /// In which earlier messages the server gets its reasoning back: `tool_turns`.
     #[serde(default)]
     pub replay_reasoning: ReplayReasoning,
-    /// The price; the embedded table's when not given, and unknown where that has none.
+    /// The price; the catalogue's when not given, and unknown where that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<DeclaredPrice>,
+    /// The most tokens of one call, prompt and reply together; the catalogue's when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// Milliseconds until a Call is given up: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -234,6 +275,7 @@ impl OpenAiConfig {
             parallel_tool_calls: None,
             replay_reasoning: ReplayReasoning::default(),
             price: None,
+            context_window: None,
             timeout_ms: None,
             connect_timeout_ms: None,
             idle_timeout_ms: None,
@@ -248,11 +290,33 @@ impl OpenAiConfig {
         self
     }
 
+    /// What is known of the model, before it is made and without its key.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the address is none.
+    pub fn facts(&self, catalogue: &Catalogue) -> Result<ModelFacts, ConfigError> {
+        let base = connect::base(self.base_url.as_deref(), OPENAI)?;
+        let known = catalogue.lookup_at(base.as_str(), &self.model).unwrap_or_default();
+        Ok(known.declared(self.price, self.context_window))
+    }
+
     /// Makes the model; `variable` looks environment variables up.
     ///
     /// # Errors
     /// [`ConfigError`].
     pub fn build(&self, variable: &dyn Fn(&str) -> Option<String>) -> Result<OpenAi, ConfigError> {
+        self.build_in(variable, &Catalogue::default())
+    }
+
+    /// [`OpenAiConfig::build`] with what is known of models besides the embedded table.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn build_in(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+        catalogue: &Catalogue,
+    ) -> Result<OpenAi, ConfigError> {
         if self.model.is_empty() {
             return Err(wrong("model", "is empty"));
         }
@@ -264,6 +328,8 @@ impl OpenAiConfig {
         connect::warn_of_open_keys(&base, key.as_ref());
         let vendor = connect::vendor(self.vendor.as_deref(), is_openai.then_some("openai"), &base);
         let header = |name: &String| name.parse::<HeaderName>().map_err(|_| wrong("api_key_header", "is no header"));
+        let facts = self.facts(catalogue)?;
+        facts.warn(&self.model);
         Ok(OpenAi {
             client: connect::client(&base, self.connect_timeout_ms)?,
             endpoint: connect::endpoint(base.clone(), &["chat", "completions"]),
@@ -273,7 +339,8 @@ impl OpenAiConfig {
             key,
             key_header: self.api_key_header.as_ref().map(header).transpose()?,
             headers: connect::headers(&self.headers)?,
-            terms: terms(connect::price(self.price, &base, &self.model), self.timeout_ms, self.max_attempts),
+            terms: terms(facts.price(), self.timeout_ms, self.max_attempts),
+            facts,
             idle_timeout: Duration::from_millis(self.idle_timeout_ms.unwrap_or(60_000)),
             stream: self.stream.unwrap_or(true),
             stream_usage: self.stream_usage.unwrap_or(true),
@@ -413,7 +480,7 @@ mod tests {
         check(
             r#"{"provider": "openai", "model": "m", "modle": 1}"#,
             expect![
-                "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `api_key_header`, `headers`, `extra_body`, `stream`, `stream_usage`, `max_completion_tokens`, `structured_output`, `schema_with_tools`, `parallel_tool_calls`, `replay_reasoning`, `price`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `max_attempts`"
+                "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `api_key_header`, `headers`, `extra_body`, `stream`, `stream_usage`, `max_completion_tokens`, `structured_output`, `schema_with_tools`, `parallel_tool_calls`, `replay_reasoning`, `price`, `context_window`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `max_attempts`"
             ],
         );
         check(

@@ -2,7 +2,6 @@
 
 use crate::config::{ConfigError, Headers};
 use crate::key::ApiKey;
-use crate::price::{self, DeclaredPrice};
 use loopd_kernel::Digest;
 use loopd_kernel::machine::ModelTerms;
 use loopd_kernel::units::Price;
@@ -89,21 +88,6 @@ pub(crate) fn headers(headers: &Headers) -> Result<HeaderMap, ConfigError> {
         map.insert(name, value);
     }
     Ok(map)
-}
-
-/// The declared price, else the embedded table's; unknown for a server on this machine.
-pub(crate) fn price(declared: Option<DeclaredPrice>, base: &Url, model: &str) -> Option<Price> {
-    if let Some(declared) = declared {
-        return Some(declared.into());
-    }
-    if is_loopback(base) {
-        return None;
-    }
-    let listed = price::listed(base.as_str(), model)?;
-    if listed.long_prompts_cost_more {
-        tracing::warn!(model, "priced as for long prompts; declare a price to be exact");
-    }
-    Some(listed.price)
 }
 
 /// A client for the server at `base`.

@@ -2,10 +2,11 @@
 //!
 //! [`from_config`] makes a model of a configuration. [`openai`] speaks chat completions, [`anthropic`] the Messages
 //! API, [`gemini`] Gemini's `generateContent`, [`responses`] OpenAI's Responses API, [`demo`] plays a script without any
-//! network, [`price`] knows what models cost and [`wire`] holds what adapters share.
+//! network, [`catalogue`] knows what models cost and how much they take, and [`wire`] holds what adapters share.
 #![forbid(unsafe_code)]
 
 pub mod anthropic;
+pub mod catalogue;
 mod complaint;
 mod config;
 mod connect;
@@ -27,7 +28,10 @@ mod usage;
 pub mod wire;
 
 pub use anthropic::{Anthropic, AnthropicConfig};
-pub use config::{ConfigError, DemoConfig, Headers, ModelConfig, OpenAiConfig, from_config, from_config_with};
+pub use catalogue::{Catalogue, ModelFacts};
+pub use config::{
+    ConfigError, DemoConfig, Headers, ModelConfig, OpenAiConfig, from_config, from_config_in, from_config_with,
+};
 pub use demo::{Demo, DemoScript};
 pub use gemini::{Gemini, GeminiConfig};
 pub use key::ApiKey;

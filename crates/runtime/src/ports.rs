@@ -187,6 +187,17 @@ pub trait Model: Send + Sync + 'static {
     /// Price, timeout and attempts.
     fn terms(&self) -> ModelTerms;
 
+    /// Where the price of [`Model::terms`] is from, in a few words that name a version or a digest, for example
+    /// `genai-prices 0.2.1`. It is recorded with every Call. `None` where the price is unknown or nobody says.
+    fn price_source(&self) -> Option<String> {
+        None
+    }
+
+    /// The most tokens of one call, prompt and reply together; `None` is unknown, and no bound.
+    fn context_window(&self) -> Option<u64> {
+        None
+    }
+
     /// What shares its limits with others: models of one worker with the same key wait together when one of them is
     /// rate limited, and share their [`Model::max_in_flight`]. An account at a provider is a good key. Without one
     /// this object shares with nobody but its own Calls.

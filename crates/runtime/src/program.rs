@@ -128,6 +128,14 @@ impl Catalog for Program {
     fn model(&self, name: &str) -> Option<ModelTerms> {
         self.find_model(name).map(|model| model.terms())
     }
+
+    fn price_source(&self, model: &str) -> Option<String> {
+        self.find_model(model)?.price_source()
+    }
+
+    fn context_window(&self, model: &str) -> Option<u64> {
+        self.find_model(model)?.context_window()
+    }
 }
 
 /// Why a worker cannot run a Loop; shown by `loopctl run why`.

@@ -39,12 +39,13 @@ use tokio::time::Instant;
 /// # Errors
 /// [`Problem`] when the agent cannot be used, or the run cannot be driven.
 pub async fn chat(context: &Context, args: ConverseArgs) -> Result<Exit, Problem> {
+    let catalogue = context.catalogue()?;
     let (agent, run, store) = match (&args.file, &args.run) {
-        (Some(file), None) => (agents::load_conversation(file)?, None, context.place.driver().await?),
+        (Some(file), None) => (agents::load_conversation(file, &catalogue)?, None, context.place.driver().await?),
         (file, Some(run)) => {
             let row = find::run(&*context.place.client()?, run).await?;
             let store = context.place.driver().await?;
-            let agent = Agents::from_folder_of(file.as_deref())?.resolve(&*store, &row).await?;
+            let agent = Agents::from_folder_of(file.as_deref(), catalogue.clone())?.resolve(&*store, &row).await?;
             let definition = store.blob(row.definition).await?.unwrap_or_default();
             if !Agent::from_definition(&definition).is_ok_and(|agent| agent.converses()) {
                 return Err(Problem::new(Code::RunState, format!("{} is no conversation", words::short(row.run)))
@@ -60,7 +61,8 @@ pub async fn chat(context: &Context, args: ConverseArgs) -> Result<Exit, Problem
     };
     let limits = agent.limits.overridden(&args.limits.limits());
     agent.affordable(&limits)?;
-    let mut talk = Conversation::open(context, agent, store, limits, args.attach).await?;
+    let programs = Arc::new(Agents::knowing(&agent, catalogue));
+    let mut talk = Conversation::open(context, (agent, programs), store, limits, args.attach).await?;
     let over = talk.go_on(run, args.message).await;
     talk.runtime.shutdown().await;
     over
@@ -92,14 +94,13 @@ struct Conversation {
 impl Conversation {
     async fn open(
         context: &Context,
-        agent: Ready,
+        (agent, programs): (Ready, Arc<Agents>),
         store: Arc<SqliteStore>,
         limits: Limits,
         attach: Vec<PathBuf>,
     ) -> Result<Self, Problem> {
         let (sender, deltas) = mpsc::unbounded_channel();
         let config = Config { claims: false, grace: Duration::from_secs(2), ..Config::default() };
-        let programs = Arc::new(Agents::knowing(&agent));
         let runtime = Runtime::builder(store.clone(), programs).config(config).deltas(sender).start().await?;
         Ok(Self {
             context: context.clone(),

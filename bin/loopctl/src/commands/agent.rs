@@ -3,11 +3,13 @@
 use crate::agents;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::models;
 use crate::output::{self, Format};
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::words;
 use loopd_agent::manifest::{Provider, ToolSource, json_schema};
 use loopd_fixture::excerpt;
+use loopd_kernel::units::Price;
 use serde::Serialize;
 use std::path::Path;
 
@@ -21,13 +23,35 @@ struct Checked {
     /// Its server, or the script that it plays.
     server: Option<String>,
     key: Option<String>,
+    /// Micro-dollars per million tokens; `null` is unknown.
+    price: Option<Price>,
+    price_from: Option<String>,
+    context_window: Option<u64>,
+    context_window_from: Option<String>,
     tools: Vec<Offered>,
     limits: loopd_kernel::Limits,
     output_schema: bool,
-    /// What stands in the way of a run here, if anything does.
+    /// What is likely not meant, though a run can start.
+    remarks: Vec<String>,
+    /// The first thing that stands in the way of a run here, if anything does.
     problem: Option<String>,
-    #[serde(skip)]
+    /// Everything that does.
+    problems: Vec<Obstacle>,
+}
+
+#[derive(Serialize)]
+struct Obstacle {
+    code: &'static str,
+    what: String,
+    why: Option<String>,
     fix: Option<String>,
+}
+
+impl Obstacle {
+    fn of(problem: &Problem) -> Self {
+        let Problem { code, what, why, fix } = problem;
+        Self { code: code.name(), what: what.clone(), why: why.clone(), fix: fix.clone() }
+    }
 }
 
 #[derive(Serialize)]
@@ -41,20 +65,16 @@ struct Offered {
 pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Problem> {
     let manifest = agents::manifest(file)?;
     let limits = manifest.spec.limits.to_kernel();
-    let ready = agents::load(file).and_then(|ready| ready.affordable(&limits));
-    // A wrong manifest is said as such; what only this machine lacks is a remark.
-    if let Err(problem) = &ready
-        && !matches!(problem.code, Code::ModelKey | Code::Tool | Code::Model | Code::ModelPrice)
-    {
-        return ready.map(|()| Exit::Completed);
-    }
+    let catalogue = context.catalogue()?;
+    // A wrong manifest is said as such; what only this machine lacks is part of the answer.
+    let obstacles = agents::obstacles(file, &catalogue)?;
     let (server, key) = match &manifest.spec.model.provider {
         Provider::OpenAi { base_url, api_key_env, .. }
         | Provider::Anthropic { base_url, api_key_env, .. }
         | Provider::Gemini { base_url, api_key_env, .. } => (base_url.clone(), api_key_env.clone()),
         Provider::Demo { script } => (Some(script.clone()), None),
     };
-    let problem = ready.err();
+    let facts = models::facts(&manifest.spec.model, &catalogue).unwrap_or_default();
     let checked = Checked {
         file: file.display().to_string(),
         name: manifest.metadata.name.clone(),
@@ -62,18 +82,23 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         model: manifest.spec.model.key(),
         server,
         key,
+        price: facts.price(),
+        price_from: facts.price_source(),
+        context_window: facts.window(),
+        context_window_from: facts.context_window.as_ref().map(|known| known.source.to_string()),
         tools: manifest.spec.tools.iter().flat_map(offered).collect(),
         limits,
         output_schema: manifest.spec.output.is_some(),
-        fix: problem.as_ref().and_then(|problem| problem.fix.clone()),
-        problem: problem.as_ref().map(|problem| format!("{} ({})", problem.what, problem.code.name())),
+        remarks: models::remarks(&manifest, &facts),
+        problem: obstacles.first().map(ToString::to_string),
+        problems: obstacles.iter().map(Obstacle::of).collect(),
     };
     match format {
         Format::Json | Format::Jsonl => output::json(format, &checked)?,
         Format::Name => output::line(&checked.name)?,
         Format::Table => people(context, &checked)?,
     }
-    Ok(problem.map_or(Exit::Completed, |problem| problem.code.exit()))
+    Ok(obstacles.first().map_or(Exit::Completed, |problem| problem.code.exit()))
 }
 
 fn offered(source: &ToolSource) -> Vec<Offered> {
@@ -101,6 +126,12 @@ fn people(context: &Context, checked: &Checked) -> Result<(), Problem> {
     let server = checked.server.as_deref().map(|server| format!(" {from} {}", safe(server))).unwrap_or_default();
     let key = checked.key.as_deref().map(|key| format!(", key in {}", safe(key))).unwrap_or_default();
     lines.push(format!("{}{}{server}{key}", label("model"), safe(&checked.model)));
+    if checked.model != "demo" || checked.price.is_some() {
+        lines.push(format!("{}{}", label("price"), price(checked)));
+    }
+    let window = checked.context_window.zip(checked.context_window_from.as_ref());
+    let window = window.map(|(window, from)| format!("{} tokens, from {}", words::count(window), safe(from)));
+    lines.extend(window.map(|window| format!("{}{window}", label("window"))));
     for tool in &checked.tools {
         lines.push(format!(
             "{}{}  {}",
@@ -113,15 +144,26 @@ fn people(context: &Context, checked: &Checked) -> Result<(), Problem> {
     if checked.output_schema {
         lines.push(format!("{}must match the schema in spec.output", label("answer")));
     }
-    match &checked.problem {
-        None => lines.push(format!("{}{}", label("state"), paint.good("ready to run"))),
-        Some(problem) => {
-            lines.push(format!("{}{}", label("state"), paint.bad(format!("cannot run here: {problem}"))));
-            lines.extend(checked.fix.as_ref().map(|fix| format!("{}{fix}", label("do"))));
-        }
+    lines.extend(checked.remarks.iter().map(|remark| format!("{}{}", label("note"), paint.wait(safe(remark)))));
+    if checked.problems.is_empty() {
+        lines.push(format!("{}{}", label("state"), paint.good("ready to run")));
+    }
+    for problem in &checked.problems {
+        let text = format!("cannot run here: {} ({})", problem.what, problem.code);
+        lines.push(format!("{}{}", label("state"), paint.bad(text)));
+        lines.extend(problem.fix.as_ref().map(|fix| format!("{}{fix}", label("do"))));
     }
     output::line(&lines.join("\n"))?;
     Ok(())
+}
+
+/// What the model costs, and who says so.
+fn price(checked: &Checked) -> String {
+    let Some((price, from)) = checked.price.zip(checked.price_from.as_ref()) else {
+        return "unknown: nobody can count money; spec.model.price declares it".into();
+    };
+    let (input, output) = (models::rate(price.input), models::rate(price.output));
+    format!("${input} in, ${output} out per million tokens, from {}", excerpt::line(from, 100))
 }
 
 /// Prints the JSON Schema of manifests.

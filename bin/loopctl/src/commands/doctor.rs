@@ -7,6 +7,7 @@ use crate::paint::Tone;
 use crate::problem::Problem;
 use crate::words;
 use loopd_fixture::excerpt;
+use loopd_providers::catalogue::TABLE;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -61,6 +62,7 @@ pub async fn doctor(context: &Context, format: Format) -> Result<Exit, Problem> 
         store(context),
         driver(context),
         keys(),
+        known(context),
     ];
     checks.extend(servers().await);
     checks.push(terminal(context));
@@ -128,6 +130,20 @@ fn keys() -> Check {
         return Check::note("keys", "none of the usual variables is set; local servers and the demo model need none");
     }
     Check::ok("keys", format!("set: {}", set.join(", ")))
+}
+
+/// How many models something is known of, and from where. No server is asked for it.
+fn known(context: &Context) -> Check {
+    let catalogue = match context.catalogue() {
+        Ok(catalogue) => catalogue,
+        Err(problem) => return Check::bad("models", problem.what),
+    };
+    let listed = catalogue.list(None);
+    let count = |number: usize| words::count(number as u64);
+    let priced = listed.iter().filter(|line| line.facts.price.is_some()).count();
+    let file = context.models.as_ref().map(|file| format!(" and {}", file.display())).unwrap_or_default();
+    let says = format!("{} known, {} with a price, from {TABLE}{file}", count(listed.len()), count(priced));
+    Check::ok("models", says)
 }
 
 async fn servers() -> Vec<Check> {

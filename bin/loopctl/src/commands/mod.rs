@@ -7,6 +7,7 @@ mod cancel;
 mod diff;
 mod doctor;
 mod list;
+mod models;
 mod record;
 mod replay;
 mod resume;
@@ -19,7 +20,7 @@ mod verify;
 mod watch;
 mod why;
 
-use crate::cli::{AgentCommand, AskCommand, Command, FixtureCommand, RunArgs, RunCommand, StoreCommand};
+use crate::cli::{AgentCommand, AskCommand, Command, FixtureCommand, ModelsCommand, RunArgs, RunCommand, StoreCommand};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{self, Format};
@@ -48,6 +49,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
         Command::Agent(AgentCommand::Check { file, format }) => agent::check(context, &file, format.format),
         Command::Agent(AgentCommand::Converse(args)) => crate::chat::chat(context, *args).await,
         Command::Agent(AgentCommand::Schema) => agent::schema(),
+        Command::Models(args) => models::models(context, &args),
         Command::Upgrade(args) => upgrade::upgrade(context, &args).await,
         Command::Doctor(format) => doctor::doctor(context, format.format).await,
         Command::Completions { shell } => completions(shell),
@@ -76,6 +78,10 @@ pub fn format(command: &Command) -> Format {
         Command::Replay(args) => args.format,
         Command::Diff(args) => args.format,
         Command::Upgrade(args) => args.format,
+        Command::Models(args) => match &args.command {
+            None => args.format,
+            Some(ModelsCommand::Show(args)) => args.format,
+        },
         Command::Show(args) => args.format,
         Command::Ask(AskCommand::Answer(_))
         | Command::Record(_)

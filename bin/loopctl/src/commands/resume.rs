@@ -23,8 +23,9 @@ pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Exit, Problem
     if row.status == RunStatus::Ended {
         return ended(context, row.run, args.format.format).await;
     }
+    let catalogue = context.catalogue()?;
     let store = context.place.driver().await?;
-    let agents = Arc::new(Agents::from_folder_of(args.agent.as_deref())?);
+    let agents = Arc::new(Agents::from_folder_of(args.agent.as_deref(), catalogue)?);
     let raise = args.limits.limits();
     let row = store.run(row.run).await?.unwrap_or(row);
     let agent = agents.resolve(&*store, &row).await?;

@@ -24,7 +24,8 @@ const INPUT: u64 = 16 * 1024 * 1024;
 
 /// Starts a Run and drives it. With a key that was used before, it goes on with that Run.
 pub async fn start(context: &Context, file: &Path, args: StartOptions) -> Result<Exit, Problem> {
-    let agent = agents::load(file)?;
+    let catalogue = context.catalogue()?;
+    let agent = agents::load(file, &catalogue)?;
     let limits = agent.limits.overridden(&args.limits.limits());
     agent.affordable(&limits)?;
     let input = match args.attach.is_empty() {
@@ -32,7 +33,7 @@ pub async fn start(context: &Context, file: &Path, args: StartOptions) -> Result
         false => attach::message(&asked(file, &args)?, &args.attach)?,
     };
     let store = context.place.driver().await?;
-    let programs = Arc::new(Agents::knowing(&agent));
+    let programs = Arc::new(Agents::knowing(&agent, catalogue));
     let worker = Worker::start(context, store, programs, &args.drive).await?;
     let admission = Admission { tenant: TENANT.into(), input, limits, key: args.key.clone() };
     let started = worker.runtime().start(&agent.program, admission).await;

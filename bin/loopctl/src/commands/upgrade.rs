@@ -71,14 +71,15 @@ pub async fn upgrade(context: &Context, args: &UpgradeArgs) -> Result<Exit, Prob
             .why("a run goes on with a new build by itself, the next time somebody resumes it; the switch is recorded")
             .fix(format!("look first:  {}", context.place.command("upgrade --check"))));
     }
+    let catalogue = context.catalogue()?;
     let store = context.place.client()?;
     let mut findings = Vec::new();
     if args.agent.is_empty() {
-        let found = forecast(&*store, &Agents::from_folder_of(None)?, None).await?;
+        let found = forecast(&*store, &Agents::from_folder_of(None, catalogue.clone())?, None).await?;
         findings.extend(found.into_iter().map(|(row, forecast)| Finding::of(&row, forecast)));
     }
     for file in &args.agent {
-        let agent = agents::load(file)?;
+        let agent = agents::load(file, &catalogue)?;
         let found = forecast(&*store, &Instead(agent.program), Some(&agent.name)).await?;
         findings.extend(found.into_iter().map(|(row, forecast)| Finding::of(&row, forecast)));
     }

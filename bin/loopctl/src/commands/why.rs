@@ -68,7 +68,7 @@ pub async fn why(context: &Context, args: WhyArgs) -> Result<Exit, Problem> {
     let row = find::run(&*store, &args.run).await?;
     let projection = find::projection(&*store, &row).await?;
     let inbox = store.inbox(row.run, INBOX).await?.len();
-    let agents = Agents::from_folder_of(None)?;
+    let agents = Agents::from_folder_of(None, context.catalogue()?)?;
     let cannot_run = match row.status {
         RunStatus::Ended => None,
         RunStatus::Running | RunStatus::Suspended | RunStatus::Parked => agents.resolve(&*store, &row).await.err(),

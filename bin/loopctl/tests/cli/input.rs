@@ -182,6 +182,8 @@ fn what_is_wrong_is_said_before_anything_starts() {
         expect![[r#"
         reader 1
           model openai/gpt-5-mini, key in MY_KEY
+          price $0.25 in, $2 out per million tokens, from genai-prices 0.2.1
+          window 400,000 tokens, from genai-prices 0.2.1
           tool list_files read · files below docs
           tool read_file read · files below docs
           tool search_files read · files below docs

@@ -5,6 +5,7 @@ mod families;
 mod fixtures;
 mod input;
 mod long;
+mod models;
 mod once;
 mod processes;
 mod questions;

@@ -14,13 +14,13 @@ pub(super) struct Problem {
     pub(super) secret: bool,
 }
 
-type Checked = Result<(), Problem>;
+pub(super) type Checked = Result<(), Problem>;
 
-fn problem(path: &[Step], message: impl Into<String>) -> Problem {
+pub(super) fn problem(path: &[Step], message: impl Into<String>) -> Problem {
     Problem { path: path.to_vec(), message: message.into(), secret: false }
 }
 
-fn ensure(holds: bool, path: &[Step], message: impl FnOnce() -> String) -> Checked {
+pub(super) fn ensure(holds: bool, path: &[Step], message: impl FnOnce() -> String) -> Checked {
     if holds { Ok(()) } else { Err(problem(path, message())) }
 }
 
@@ -73,6 +73,7 @@ fn model(model: &Model, path: &[Step]) -> Checked {
     }
     ensure(model.max_output_tokens > 0, &at("maxOutputTokens"), || "expected at least 1".into())?;
     ensure(model.attempts != Some(0), &at("attempts"), || "expected at least 1".into())?;
+    ensure(model.context_window != Some(0), &at("contextWindow"), || "expected at least 1".into())?;
     let timeout = model.timeout.is_none_or(|timeout| timeout.ms > 0);
     ensure(timeout, &at("timeout"), || "expected a duration above zero".into())
 }
@@ -97,7 +98,7 @@ fn is_variable(text: &str) -> bool {
     starts && text.len() <= 128 && (text.bytes().all(inner) || (text.len() <= 32 && text.bytes().all(lower)))
 }
 
-fn url(url: &str) -> Result<(), (String, bool)> {
+pub(super) fn url(url: &str) -> Result<(), (String, bool)> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let rest = rest.filter(|rest| !rest.is_empty() && !url.contains(char::is_whitespace));
     let Some(rest) = rest else {

@@ -19,6 +19,8 @@ pub struct Model {
     pub stream: bool,
     /// The price; without it the provider's list is asked.
     pub price: Option<Price>,
+    /// The most tokens of one call, prompt and reply together; without it the provider's list is asked.
+    pub context_window: Option<u64>,
     /// How long one attempt may take; without it the provider's default.
     pub timeout: Option<Duration>,
     /// Attempts before a call fails; without it the provider's default.
@@ -180,6 +182,11 @@ struct Written {
     /// The price. It is needed where a money limit is set and the provider's list does not know the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<Price>,
+    /// The most tokens that the model takes in one call, prompt and reply together, where the provider's list does not
+    /// know it or is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    context_window: Option<u64>,
     /// How long one attempt may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     timeout: Option<Duration>,
@@ -271,6 +278,7 @@ impl TryFrom<Written> for Model {
             max_output_tokens: written.max_output_tokens,
             stream: written.stream,
             price: written.price,
+            context_window: written.context_window,
             timeout: written.timeout,
             attempts: written.attempts,
         })
@@ -307,6 +315,7 @@ impl From<Model> for Written {
             max_output_tokens: model.max_output_tokens,
             stream: model.stream,
             price: model.price,
+            context_window: model.context_window,
             timeout: model.timeout,
             attempts: model.attempts,
         }

@@ -1,8 +1,9 @@
 //! Reading a manifest, and saying what is wrong with one: file, line, column, what was expected.
 
 use super::Manifest;
-use super::check::{Problem, check};
+use super::check::{Checked, Problem, check};
 use super::locate::locate;
+use serde::de::DeserializeOwned;
 use serde_saphyr::{DefaultMessageFormatter, Error as YamlError, Location, MessageFormatter as _};
 use std::fmt;
 
@@ -54,27 +55,43 @@ impl Manifest {
     /// # Errors
     /// [`ManifestError`], naming file, line and what was expected.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, ManifestError> {
-        let whole = |message: String| ManifestError {
-            file: file.into(),
-            line: 0,
-            column: 0,
-            message,
-            help: None,
-            excerpt: None,
-        };
-        if bytes.len() > MAX_BYTES {
-            return Err(whole(format!("the manifest is {} bytes; at most {MAX_BYTES} are read", bytes.len())));
-        }
-        let yaml = std::str::from_utf8(bytes).map_err(|error| {
-            let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
-            whole(format!("line {line} is not UTF-8 text; a manifest is YAML in UTF-8"))
-        })?;
-        let options = serde_saphyr::options! { with_snippet: false };
-        let manifest: Self = serde_saphyr::from_str_with_options(yaml, options)
-            .map_err(|error| from_yaml(file, yaml, error.without_snippet()))?;
-        check(&manifest).map_err(|problem| from_problem(file, yaml, problem))?;
-        Ok(manifest)
+        read(file, bytes, check)
     }
+}
+
+/// Reads a document of this format and checks it.
+pub(super) fn read<T: Document>(
+    file: &str,
+    bytes: &[u8],
+    check: impl FnOnce(&T) -> Checked,
+) -> Result<T, ManifestError> {
+    let whole =
+        |message: String| ManifestError { file: file.into(), line: 0, column: 0, message, help: None, excerpt: None };
+    if bytes.len() > MAX_BYTES {
+        return Err(whole(format!("the {} is {} bytes; at most {MAX_BYTES} are read", T::WORD, bytes.len())));
+    }
+    let yaml = std::str::from_utf8(bytes).map_err(|error| {
+        let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
+        whole(format!("line {line} is not UTF-8 text; a {} is YAML in UTF-8", T::WORD))
+    })?;
+    let options = serde_saphyr::options! { with_snippet: false };
+    let document: T = serde_saphyr::from_str_with_options(yaml, options)
+        .map_err(|error| from_yaml::<T>(file, yaml, error.without_snippet()))?;
+    check(&document).map_err(|problem| from_problem(file, yaml, problem))?;
+    Ok(document)
+}
+
+/// A kind of document, for error messages.
+pub(super) trait Document: DeserializeOwned {
+    /// What it is called in a sentence.
+    const WORD: &'static str;
+    /// What was expected of an empty file.
+    const EXPECTED: &'static str;
+}
+
+impl Document for Manifest {
+    const WORD: &'static str = "manifest";
+    const EXPECTED: &'static str = "an agent manifest";
 }
 
 fn from_problem(file: &str, yaml: &str, problem: Problem) -> ManifestError {
@@ -86,9 +103,9 @@ fn from_problem(file: &str, yaml: &str, problem: Problem) -> ManifestError {
     error
 }
 
-fn from_yaml(file: &str, yaml: &str, error: &YamlError) -> ManifestError {
+fn from_yaml<T: Document>(file: &str, yaml: &str, error: &YamlError) -> ManifestError {
     let location = error.location().filter(|location| *location != Location::UNKNOWN);
-    let (message, help) = explain(error);
+    let (message, help) = explain(error, T::EXPECTED);
     at(file, yaml, location, message, help.or_else(|| tab(yaml)))
 }
 
@@ -113,8 +130,9 @@ fn tab(yaml: &str) -> Option<String> {
 
 /// What is wrong in words of this format, and a guess at what was meant.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the YAML library's and is open")]
-fn explain(error: &YamlError) -> (String, Option<String>) {
+fn explain(error: &YamlError, document: &str) -> (String, Option<String>) {
     match error {
+        YamlError::Eof { .. } => (format!("expected {document}, found an empty document"), None),
         YamlError::SerdeUnknownField { field, expected, .. } => unknown("field", field, expected),
         YamlError::SerdeUnknownVariant { variant, expected, .. } => unknown("value", variant, expected),
         YamlError::SerdeMissingField { field, .. } => (format!("the field `{field}` is missing here"), None),
@@ -129,7 +147,6 @@ fn explain(error: &YamlError) -> (String, Option<String>) {
         YamlError::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => ("expected a single word".into(), None),
         YamlError::DuplicateMappingKey { key: Some(key), .. } => (format!("the key `{key}` occurs twice"), None),
         YamlError::NullIntoString { .. } => ("expected a text, found nothing".into(), None),
-        YamlError::Eof { .. } => ("expected an agent manifest, found an empty document".into(), None),
         // The rest is about YAML itself; its words are the library's.
         other => (DefaultMessageFormatter.format_message(other).into_owned(), None),
     }

@@ -4,6 +4,7 @@
 mod conversation;
 mod errors;
 mod harness;
+mod lists;
 mod long;
 mod manifest;
 mod pairs;

@@ -23,6 +23,7 @@ spec:
     maxOutputTokens: 1024
     stream: false
     price: { inputPerMillion: "0.25", outputPerMillion: 2, cacheReadPerMillion: 0.025 }
+    contextWindow: 8192
     timeout: 2m
     attempts: 3
   instructions: |
@@ -72,6 +73,7 @@ fn every_field_is_read() {
               "apiKeyEnv": "OPENAI_API_KEY",
               "attempts": 3,
               "baseUrl": "http://127.0.0.1:18081/v1",
+              "contextWindow": 8192,
               "maxOutputTokens": 1024,
               "name": "smollm2-135m",
               "price": {

@@ -126,6 +126,7 @@ impl Work<'_, '_, '_> {
         let mut intended = self.intent(call, EffectClass::Billable, terms.timeout_ms);
         intended.request = Some(self.projection.request_digest(model));
         intended.reserve = reserve;
+        intended.price_from = terms.price.and_then(|_| self.env.catalog.price_source(&model.model));
         intended.max_output = Some(output.max(1)).filter(|clamped| *clamped != wanted);
         Ruling::Intend(intended)
     }
@@ -167,6 +168,7 @@ impl Work<'_, '_, '_> {
             abort_ms: abort_by.since(now),
             max_output: None,
             reserve: Reservation::default(),
+            price_from: None,
             slice: None,
         }
     }

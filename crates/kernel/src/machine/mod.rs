@@ -72,6 +72,15 @@ pub trait Catalog: Send + Sync {
     }
     /// The terms of a model, when there is one of this name.
     fn model(&self, name: &str) -> Option<ModelTerms>;
+    /// Where the price of a model is from, in a few words that name a version or a digest; it is recorded with each
+    /// of its Calls.
+    fn price_source(&self, _model: &str) -> Option<String> {
+        None
+    }
+    /// The most tokens that a model takes in one call, prompt and reply together. `None` is unknown, and no bound.
+    fn context_window(&self, _model: &str) -> Option<u64> {
+        None
+    }
 }
 
 /// How far one step goes.

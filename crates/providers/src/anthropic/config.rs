@@ -2,6 +2,7 @@
 
 use super::request::OWN_MEMBERS;
 use super::{AnswerFormat, Anthropic};
+use crate::catalogue::{Catalogue, ModelFacts};
 use crate::config::{ConfigError, Headers};
 use crate::connect::{self, terms, wrong};
 use crate::price::DeclaredPrice;
@@ -55,9 +56,12 @@ pub struct AnthropicConfig {
     /// How the schema of an answer goes: `format` at Anthropic's own server, `off` else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_format: Option<AnswerFormat>,
-    /// The price; the embedded table's when not given, and unknown where that has none.
+    /// The price; the catalogue's when not given, and unknown where that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<DeclaredPrice>,
+    /// The most tokens of one call, prompt and reply together; the catalogue's when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// Milliseconds until a Call is given up: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -90,6 +94,7 @@ impl AnthropicConfig {
             parallel_tool_use: None,
             answer_format: None,
             price: None,
+            context_window: None,
             timeout_ms: None,
             connect_timeout_ms: None,
             idle_timeout_ms: None,
@@ -104,11 +109,33 @@ impl AnthropicConfig {
         self
     }
 
+    /// What is known of the model, before it is made and without its key.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the address is none.
+    pub fn facts(&self, catalogue: &Catalogue) -> Result<ModelFacts, ConfigError> {
+        let base = connect::base(self.base_url.as_deref(), ANTHROPIC)?;
+        let known = catalogue.lookup_at(base.as_str(), &self.model).unwrap_or_default();
+        Ok(known.declared(self.price, self.context_window))
+    }
+
     /// Makes the model; `variable` looks environment variables up.
     ///
     /// # Errors
     /// [`ConfigError`].
     pub fn build(&self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Anthropic, ConfigError> {
+        self.build_in(variable, &Catalogue::default())
+    }
+
+    /// [`AnthropicConfig::build`] with what is known of models besides the embedded table.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn build_in(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+        catalogue: &Catalogue,
+    ) -> Result<Anthropic, ConfigError> {
         if self.model.is_empty() {
             return Err(wrong("model", "is empty"));
         }
@@ -126,6 +153,8 @@ impl AnthropicConfig {
         let has_version = base.path().trim_end_matches('/').ends_with("/v1");
         let path: &[&str] = if has_version { &["messages"] } else { &["v1", "messages"] };
         let usual_format = if is_anthropic { AnswerFormat::Format } else { AnswerFormat::Off };
+        let facts = self.facts(catalogue)?;
+        facts.warn(&self.model);
         Ok(Anthropic {
             client: connect::client(&base, self.connect_timeout_ms)?,
             endpoint: connect::endpoint(base.clone(), path),
@@ -134,7 +163,8 @@ impl AnthropicConfig {
             account: connect::account(&base, key.as_ref()),
             key,
             headers: connect::headers(&self.headers)?,
-            terms: terms(connect::price(self.price, &base, &self.model), self.timeout_ms, self.max_attempts),
+            terms: terms(facts.price(), self.timeout_ms, self.max_attempts),
+            facts,
             idle_timeout: Duration::from_millis(self.idle_timeout_ms.unwrap_or(60_000)),
             stream: self.stream.unwrap_or(true),
             temperature: self.temperature.unwrap_or(!self.extra_body.contains_key("thinking")),

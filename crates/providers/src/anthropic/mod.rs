@@ -19,6 +19,7 @@ mod tests;
 
 pub use config::AnthropicConfig;
 
+use crate::catalogue::ModelFacts;
 use crate::complaint::refused;
 use crate::connect;
 use crate::intake::answer;
@@ -66,6 +67,7 @@ pub struct Anthropic {
     key: Option<ApiKey>,
     headers: HeaderMap,
     terms: ModelTerms,
+    facts: ModelFacts,
     idle_timeout: Duration,
     stream: bool,
     temperature: bool,
@@ -79,6 +81,14 @@ pub struct Anthropic {
 impl Model for Anthropic {
     fn terms(&self) -> ModelTerms {
         self.terms
+    }
+
+    fn price_source(&self) -> Option<String> {
+        self.facts.price_source()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.facts.window()
     }
 
     fn limits_key(&self) -> Option<&str> {

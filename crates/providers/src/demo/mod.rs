@@ -13,6 +13,7 @@ mod tests;
 pub use script::{DemoScript, DemoTurn, DemoUse, Fault, FaultKind, Pace, ScriptError, When};
 pub use template::TemplateError;
 
+use crate::catalogue::ModelFacts;
 use crate::wire::within;
 use async_trait::async_trait;
 use loopd_kernel::Usage;
@@ -35,11 +36,12 @@ const BYTES_PER_TOKEN: usize = 4;
 pub struct Demo {
     script: DemoScript,
     terms: ModelTerms,
+    facts: ModelFacts,
 }
 
 impl Default for Demo {
     fn default() -> Self {
-        Self { script: DemoScript::default(), terms: free() }
+        Self { script: DemoScript::default(), terms: free(), facts: ModelFacts::default() }
     }
 }
 
@@ -56,13 +58,20 @@ impl Demo {
     /// [`ScriptError`] when it cannot be played.
     pub fn new(script: DemoScript) -> Result<Self, ScriptError> {
         script.check()?;
-        Ok(Self { script, terms: free() })
+        Ok(Self { script, terms: free(), facts: ModelFacts::default() })
     }
 
     /// The same with other terms.
     #[must_use]
     pub const fn with_terms(mut self, terms: ModelTerms) -> Self {
         self.terms = terms;
+        self
+    }
+
+    /// The same with what was declared of it. The price itself is part of its terms.
+    #[must_use]
+    pub fn with_facts(mut self, facts: ModelFacts) -> Self {
+        self.facts = facts;
         self
     }
 
@@ -120,6 +129,14 @@ impl Demo {
 impl Model for Demo {
     fn terms(&self) -> ModelTerms {
         self.terms
+    }
+
+    fn price_source(&self) -> Option<String> {
+        self.facts.price_source()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.facts.window()
     }
 
     async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {

@@ -2,6 +2,7 @@
 
 use super::request::{OWN_MEMBERS, OWN_SETTINGS};
 use super::{Gemini, KEY_HEADER};
+use crate::catalogue::{Catalogue, ModelFacts};
 use crate::config::{ConfigError, Headers};
 use crate::connect::{self, terms, wrong};
 use crate::price::DeclaredPrice;
@@ -54,9 +55,12 @@ pub struct GeminiConfig {
     /// true from Gemini 3 on; earlier models demand none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in_signatures: Option<bool>,
-    /// The price; the embedded table's when not given, and unknown where that has none.
+    /// The price; the catalogue's when not given, and unknown where that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<DeclaredPrice>,
+    /// The most tokens of one call, prompt and reply together; the catalogue's when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// Milliseconds until a Call is given up: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -89,6 +93,7 @@ impl GeminiConfig {
             schema_with_tools: None,
             stand_in_signatures: None,
             price: None,
+            context_window: None,
             timeout_ms: None,
             connect_timeout_ms: None,
             idle_timeout_ms: None,
@@ -103,12 +108,34 @@ impl GeminiConfig {
         self
     }
 
+    /// What is known of the model, before it is made and without its key.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the address is none.
+    pub fn facts(&self, catalogue: &Catalogue) -> Result<ModelFacts, ConfigError> {
+        let base = self.base()?;
+        let known = catalogue.lookup_at(base.as_str(), self.name()).unwrap_or_default();
+        Ok(known.declared(self.price, self.context_window))
+    }
+
     /// Makes the model; `variable` looks environment variables up.
     ///
     /// # Errors
     /// [`ConfigError`].
     pub fn build(&self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Gemini, ConfigError> {
-        let model = self.model.strip_prefix("models/").unwrap_or(&self.model);
+        self.build_in(variable, &Catalogue::default())
+    }
+
+    /// [`GeminiConfig::build`] with what is known of models besides the embedded table.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn build_in(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+        catalogue: &Catalogue,
+    ) -> Result<Gemini, ConfigError> {
+        let model = self.name();
         if model.is_empty() {
             return Err(wrong("model", "is empty"));
         }
@@ -126,6 +153,8 @@ impl GeminiConfig {
         let vendor = connect::vendor(self.vendor.as_deref(), is_google.then_some("gemini"), &base);
         let stream = self.stream.unwrap_or(true);
         let is_early = !model.starts_with("gemini-") || model.starts_with("gemini-1") || model.starts_with("gemini-2");
+        let facts = self.facts(catalogue)?;
+        facts.warn(&self.model);
         Ok(Gemini {
             client: connect::client(&base, self.connect_timeout_ms)?,
             endpoint: endpoint(base.clone(), model, stream),
@@ -133,7 +162,8 @@ impl GeminiConfig {
             account: connect::account(&base, key.as_ref()),
             key,
             headers,
-            terms: terms(connect::price(self.price, &base, model), self.timeout_ms, self.max_attempts),
+            terms: terms(facts.price(), self.timeout_ms, self.max_attempts),
+            facts,
             idle_timeout: Duration::from_millis(self.idle_timeout_ms.unwrap_or(60_000)),
             stream,
             structured_output: self.structured_output.unwrap_or(true),
@@ -142,6 +172,10 @@ impl GeminiConfig {
             generation_config: self.generation_config.clone(),
             extra_body: self.extra_body.clone(),
         })
+    }
+
+    fn name(&self) -> &str {
+        self.model.strip_prefix("models/").unwrap_or(&self.model)
     }
 
     fn base(&self) -> Result<Url, ConfigError> {

@@ -19,6 +19,7 @@ mod tests;
 
 pub use config::GeminiConfig;
 
+use crate::catalogue::ModelFacts;
 use crate::connect;
 use crate::intake::{End, is_json, show};
 use crate::key::ApiKey;
@@ -48,6 +49,7 @@ pub struct Gemini {
     key: Option<ApiKey>,
     headers: HeaderMap,
     terms: ModelTerms,
+    facts: ModelFacts,
     idle_timeout: Duration,
     stream: bool,
     structured_output: bool,
@@ -62,6 +64,14 @@ pub struct Gemini {
 impl Model for Gemini {
     fn terms(&self) -> ModelTerms {
         self.terms
+    }
+
+    fn price_source(&self) -> Option<String> {
+        self.facts.price_source()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.facts.window()
     }
 
     fn limits_key(&self) -> Option<&str> {

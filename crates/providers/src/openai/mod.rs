@@ -14,6 +14,7 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+use crate::catalogue::ModelFacts;
 use crate::complaint::refused;
 use crate::connect;
 use crate::intake::answer;
@@ -73,6 +74,7 @@ pub struct OpenAi {
     pub(crate) key_header: Option<HeaderName>,
     pub(crate) headers: HeaderMap,
     pub(crate) terms: ModelTerms,
+    pub(crate) facts: ModelFacts,
     pub(crate) idle_timeout: Duration,
     pub(crate) stream: bool,
     pub(crate) stream_usage: bool,
@@ -89,6 +91,14 @@ pub struct OpenAi {
 impl Model for OpenAi {
     fn terms(&self) -> ModelTerms {
         self.terms
+    }
+
+    fn price_source(&self) -> Option<String> {
+        self.facts.price_source()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.facts.window()
     }
 
     fn limits_key(&self) -> Option<&str> {

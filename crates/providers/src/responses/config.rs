@@ -2,6 +2,7 @@
 
 use super::Responses;
 use super::request::OWN_MEMBERS;
+use crate::catalogue::{Catalogue, ModelFacts};
 use crate::config::{ConfigError, Headers, OPENAI, OPENAI_HOST};
 use crate::connect::{self, terms, wrong};
 use crate::openai::StructuredOutput;
@@ -60,9 +61,12 @@ pub struct ResponsesConfig {
     /// with `gpt-3`, `gpt-4` or `chatgpt-4`, which do not reason and refuse to be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypted_reasoning: Option<bool>,
-    /// The price; the embedded table's when not given, and unknown where that has none.
+    /// The price; the catalogue's when not given, and unknown where that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<DeclaredPrice>,
+    /// The most tokens of one call, prompt and reply together; the catalogue's when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// Milliseconds until a Call is given up: 300,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -96,6 +100,7 @@ impl ResponsesConfig {
             parallel_tool_calls: None,
             encrypted_reasoning: None,
             price: None,
+            context_window: None,
             timeout_ms: None,
             connect_timeout_ms: None,
             idle_timeout_ms: None,
@@ -110,11 +115,33 @@ impl ResponsesConfig {
         self
     }
 
+    /// What is known of the model, before it is made and without its key.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the address is none.
+    pub fn facts(&self, catalogue: &Catalogue) -> Result<ModelFacts, ConfigError> {
+        let base = connect::base(self.base_url.as_deref(), OPENAI)?;
+        let known = catalogue.lookup_at(base.as_str(), &self.model).unwrap_or_default();
+        Ok(known.declared(self.price, self.context_window))
+    }
+
     /// Makes the model; `variable` looks environment variables up.
     ///
     /// # Errors
     /// [`ConfigError`].
     pub fn build(&self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Responses, ConfigError> {
+        self.build_in(variable, &Catalogue::default())
+    }
+
+    /// [`ResponsesConfig::build`] with what is known of models besides the embedded table.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn build_in(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+        catalogue: &Catalogue,
+    ) -> Result<Responses, ConfigError> {
         if self.model.is_empty() {
             return Err(wrong("model", "is empty"));
         }
@@ -129,6 +156,8 @@ impl ResponsesConfig {
         connect::warn_of_open_keys(&base, key.as_ref());
         let vendor = connect::vendor(self.vendor.as_deref(), is_openai.then_some("openai"), &base);
         let header = |name: &String| name.parse::<HeaderName>().map_err(|_| wrong("api_key_header", "is no header"));
+        let facts = self.facts(catalogue)?;
+        facts.warn(&self.model);
         let reasons = !WITHOUT_REASONING.iter().any(|start| self.model.starts_with(start));
         Ok(Responses {
             client: connect::client(&base, self.connect_timeout_ms)?,
@@ -140,7 +169,8 @@ impl ResponsesConfig {
             key,
             key_header: self.api_key_header.as_ref().map(header).transpose()?,
             headers: connect::headers(&self.headers)?,
-            terms: terms(connect::price(self.price, &base, &self.model), self.timeout_ms, self.max_attempts),
+            terms: terms(facts.price(), self.timeout_ms, self.max_attempts),
+            facts,
             idle_timeout: Duration::from_millis(self.idle_timeout_ms.unwrap_or(60_000)),
             stream: self.stream.unwrap_or(true),
             tells_cuts: is_openai,

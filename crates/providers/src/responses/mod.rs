@@ -17,6 +17,7 @@ mod tests;
 
 pub use config::ResponsesConfig;
 
+use crate::catalogue::ModelFacts;
 use crate::complaint::refused;
 use crate::connect;
 use crate::intake::answer;
@@ -47,6 +48,7 @@ pub struct Responses {
     key_header: Option<HeaderName>,
     headers: HeaderMap,
     terms: ModelTerms,
+    facts: ModelFacts,
     idle_timeout: Duration,
     stream: bool,
     /// The server says itself when the output limit cut an answer. Some call such an answer complete.
@@ -62,6 +64,14 @@ pub struct Responses {
 impl Model for Responses {
     fn terms(&self) -> ModelTerms {
         self.terms
+    }
+
+    fn price_source(&self) -> Option<String> {
+        self.facts.price_source()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.facts.window()
     }
 
     fn limits_key(&self) -> Option<&str> {
