@@ -317,11 +317,15 @@ fn a_check_says_everything_that_is_missing_and_asks_no_server() {
           state cannot run here: nobody knows what `openai/local` costs, and the run may spend $1.00 (E-MODEL-PRICE)
           do declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out
         exit 2
-    "#]].assert_eq(&said);
+    "#]]
+    .assert_eq(&said);
     assert_eq!(listener.accept().err().map(|error| error.kind()), Some(std::io::ErrorKind::WouldBlock));
     let own = ", baseUrl: \"http://127.0.0.1:9/v1\"";
     world.write("b.yaml", &agent("provider: openai, name: qwen3", own, "  tools: [ { use: ask } ]\n"));
-    check(&world, &["agent", "check", "b.yaml", "--models", "models.yaml"], expect![[r#"
+    check(
+        &world,
+        &["agent", "check", "b.yaml", "--models", "models.yaml"],
+        expect![[r#"
         reader 1
           model openai/qwen3 at http://127.0.0.1:9/v1, key in MY_KEY
           price unknown: nobody can count money; spec.model.price declares it
@@ -333,7 +337,8 @@ fn a_check_says_everything_that_is_missing_and_asks_no_server() {
           state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)
           do export MY_KEY=… and try again
         exit 2
-    "#]]);
+    "#]],
+    );
     let far = ", baseUrl: \"http://models.example.com/v1\"";
     world.write("c.yaml", &agent("provider: openai, name: m", far, ""));
     let mut command = world.command(&["agent", "check", "c.yaml"]);
@@ -345,7 +350,8 @@ fn a_check_says_everything_that_is_missing_and_asks_no_server() {
           limits 50 iterations
           note the key goes to models.example.com over an unencrypted connection
           state ready to run
-    "#]].assert_eq(&world.normal(&String::from_utf8(output.stdout).expect("text")));
+    "#]]
+    .assert_eq(&world.normal(&String::from_utf8(output.stdout).expect("text")));
     let json = world.loopctl(&["agent", "check", "a.yaml", "-o", "json"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let codes: Vec<&str> = json["problems"].as_array().unwrap().iter().map(|p| p["code"].as_str().unwrap()).collect();
