@@ -24,11 +24,7 @@ const SKILL: &str = "SKILL.md";
 ///
 /// # Errors
 /// [`Problem`] with what is missing; nothing was started.
-pub fn agent(
-    file: &Path,
-    catalogue: &Catalogue,
-    conversation: bool,
-) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
+pub fn agent(file: &Path, catalogue: &Catalogue, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
     Finder { catalogue, above: Vec::new(), prefix: PathBuf::new() }.agent(file, conversation)
 }
 

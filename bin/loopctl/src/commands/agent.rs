@@ -7,6 +7,7 @@ use crate::models;
 use crate::output::{self, Format};
 use crate::problem::Problem;
 use crate::words;
+use loopd_agent::Manifest;
 use loopd_agent::manifest::{Provider, ToolSource, json_schema};
 use loopd_fixture::excerpt;
 use loopd_kernel::units::Price;
@@ -28,6 +29,9 @@ struct Checked {
     price_from: Option<String>,
     context_window: Option<u64>,
     context_window_from: Option<String>,
+    /// The models that take over, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fallbacks: Vec<String>,
     tools: Vec<Offered>,
     limits: loopd_kernel::Limits,
     output_schema: bool,
@@ -86,7 +90,8 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         price_from: facts.price_source(),
         context_window: facts.window(),
         context_window_from: facts.context_window.as_ref().map(|known| known.source.to_string()),
-        tools: manifest.spec.tools.iter().flat_map(offered).collect(),
+        fallbacks: manifest.models().into_iter().skip(1).map(|(name, _)| name).collect(),
+        tools: tools(&manifest),
         limits,
         output_schema: manifest.spec.output.is_some(),
         remarks: models::remarks(&manifest, &facts),
@@ -99,6 +104,21 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         Format::Table => people(context, &checked)?,
     }
     Ok(obstacles.first().map_or(Exit::Completed, |problem| problem.code.exit()))
+}
+
+/// Every tool that the model is offered.
+fn tools(manifest: &Manifest) -> Vec<Offered> {
+    let helpers = manifest.spec.agents.iter().map(|helper| Offered {
+        name: helper.name.clone(),
+        class: "a run of its own",
+        from: format!("the agent in {}", helper.manifest),
+    });
+    let built_in = manifest.built_in_tools().into_iter().map(|name| Offered {
+        name: name.into(),
+        class: "read",
+        from: "built in".into(),
+    });
+    manifest.spec.tools.iter().flat_map(offered).chain(helpers).chain(built_in).collect()
 }
 
 fn offered(source: &ToolSource) -> Vec<Offered> {
@@ -132,6 +152,7 @@ fn people(context: &Context, checked: &Checked) -> Result<(), Problem> {
     let window = checked.context_window.zip(checked.context_window_from.as_ref());
     let window = window.map(|(window, from)| format!("{} tokens, from {}", words::count(window), safe(from)));
     lines.extend(window.map(|window| format!("{}{window}", label("window"))));
+    lines.extend(checked.fallbacks.iter().map(|model| format!("{}{}", label("then"), safe(model))));
     for tool in &checked.tools {
         lines.push(format!(
             "{}{}  {}",

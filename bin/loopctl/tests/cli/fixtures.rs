@@ -66,15 +66,15 @@ fn a_recording_verifies_and_replays_without_a_store() {
             RUN1 reader 1
               asked What is in the files?
               started MOMENT MOMENT took TIME
-              spent 3 iterations · 1,960 tokens limits: 10 iterations
+              spent 3 iterations · 2,167 tokens limits: 10 iterations
               chain verified, 26 entries, head HASH
 
-               1 model demo 602 tok · TIME
+               1 model demo 671 tok · TIME
                           I look at the folder.
                           → list_files {"path":"."}
                2 tool list_files {"path":"."} read · TIME
                           {"path":".","entries":[{"path":"coffee.md","kind":"file","bytes":25},{"path"… (113 B)
-               3 model demo 647 tok · TIME
+               3 model demo 716 tok · TIME
                           I read both.
                           → read_file {"path":"tea.md"}
                           → read_file {"path":"coffee.md"}
@@ -82,7 +82,7 @@ fn a_recording_verifies_and_replays_without_a_store() {
                           {"path":"tea.md","text":"Tea is made of leaves.\n","first_line":1,"first_byt… (109 B)
                5 tool read_file {"path":"coffee.md"} read · TIME
                           {"path":"coffee.md","text":"Coffee is made of beans.\n","first_line":1,"firs… (114 B)
-               6 model demo 711 tok · TIME
+               6 model demo 780 tok · TIME
 
             completed
               Tea is leaves, coffee is beans.
@@ -92,22 +92,22 @@ fn a_recording_verifies_and_replays_without_a_store() {
         &world,
         &["diff", "run.loopfix", "run.loopfix", "--exit-code"],
         expect![[r#"
-        - RUN1 of reader 1 (definition HASH
-        + RUN1 of reader 1 (definition HASH
-        every step is the same (7)
-        totals
-          iterations 3
-          model calls 3
-          tool calls 3
-          tokens 1960
-          cost $0.000000
-          time TIME
-          incidents 0
-        input
-            "What is in the files?"
-        outcome
-            Completed with "Tea is leaves, coffee is beans."
-    "#]],
+            - RUN1 of reader 1 (definition HASH
+            + RUN1 of reader 1 (definition HASH
+            every step is the same (7)
+            totals
+              iterations 3
+              model calls 3
+              tool calls 3
+              tokens 2167
+              cost $0.000000
+              time TIME
+              incidents 0
+            input
+                "What is in the files?"
+            outcome
+                Completed with "Tea is leaves, coffee is beans."
+        "#]],
     );
     check(
         &world,
@@ -198,9 +198,9 @@ fn a_replay_that_diverges_shows_the_first_difference() {
         expect![[r#"
             diverges changed.loopfix strict: entry 6: not the same arguments
             - recorded
-            - tool list_files {"path":"x"} as call-2 for demo_1_0
+            - tool list_files {"path":"x"} as call-2 for demo_1_0, 32768 bytes
             + replayed
-            + tool list_files {"path":"."} as call-2 for demo_1_0
+            + tool list_files {"path":"."} as call-2 for demo_1_0, 32768 bytes
             err: error[E-REPLAY]: changed.loopfix diverges: entry 6: not the same arguments
             err: why: this build of the agent decides otherwise than the recording
             err: fix: if the change is meant, record the run anew; --structure compares the calls and not their texts
@@ -216,7 +216,10 @@ fn a_replay_that_diverges_shows_the_first_difference() {
     );
     let json = world.loopctl(&["replay", "changed.loopfix", "-o", "jsonl"]);
     let json: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
-    assert_eq!(json["divergence"]["replayed"], "tool list_files {\"path\":\".\"} as call-2 for demo_1_0\n");
+    assert_eq!(
+        json["divergence"]["replayed"],
+        "tool list_files {\"path\":\".\"} as call-2 for demo_1_0, 32768 bytes\n"
+    );
 }
 
 /// The file of a Fixture whose Entries were changed, with a chain that fits them.
@@ -249,25 +252,25 @@ fn two_runs_are_compared_call_by_call() {
         &world,
         &["diff", "run.loopfix", "last"],
         expect![[r#"
-        - RUN1 of reader 1 (definition HASH
-        + RUN2 of reader 1 (definition HASH
-        they part at entry 14 of - and at entry 14 of +, after 6 steps that are the same in all
-        ~ 14 tool read_file
-        - result …","text":"Tea is made of leaves.\n","first_line":1,"first_byte":0,"bytes":23,"…
-        + result …","text":"Tea is made of petals.\n","first_line":1,"first_byte":0,"bytes":23,"…
-        totals
-          iterations 3
-          model calls 3
-          tool calls 3
-          tokens 1960
-          cost $0.000000
-          time TIME -> TIME
-          incidents 0
-        input
-            "What is in the files?"
-        outcome
-            Completed with "Tea is leaves, coffee is beans."
-    "#]],
+            - RUN1 of reader 1 (definition HASH
+            + RUN2 of reader 1 (definition HASH
+            they part at entry 14 of - and at entry 14 of +, after 6 steps that are the same in all
+            ~ 14 tool read_file
+            - result …","text":"Tea is made of leaves.\n","first_line":1,"first_byte":0,"bytes":23,"…
+            + result …","text":"Tea is made of petals.\n","first_line":1,"first_byte":0,"bytes":23,"…
+            totals
+              iterations 3
+              model calls 3
+              tool calls 3
+              tokens 2167
+              cost $0.000000
+              time TIME -> TIME
+              incidents 0
+            input
+                "What is in the files?"
+            outcome
+                Completed with "Tea is leaves, coffee is beans."
+        "#]],
     );
     check(
         &world,

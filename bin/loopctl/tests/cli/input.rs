@@ -69,13 +69,13 @@ fn what_is_wrong_is_said_before_anything_starts() {
         &world,
         &["run", "typo.yaml", "x"],
         expect![[r#"
-        err: error[E-MANIFEST]: typo.yaml:14:3: unknown field `limit`; did you mean `limits`?
-        err: 14 | limit:
-        err: ^
-        err: expected one of: `model`, `instructions`, `tools`, `limits`, `output`
-        err: fix: `loopctl agent schema` describes what a manifest may hold
-        exit 2
-    "#]],
+            err: error[E-MANIFEST]: typo.yaml:14:3: unknown field `limit`; did you mean `limits`?
+            err: 14 | limit:
+            err: ^
+            err: expected one of: `model`, `instructions`, `fallbacks`, `tools`, `agents`, `context`, `limits`, `output`
+            err: fix: `loopctl agent schema` describes what a manifest may hold
+            exit 2
+        "#]],
     );
     check(
         &world,
@@ -180,33 +180,35 @@ fn what_is_wrong_is_said_before_anything_starts() {
         &world,
         &["agent", "check", "key.yaml"],
         expect![[r#"
-        reader 1
-          model openai/gpt-5-mini, key in MY_KEY
-          price $0.25 in, $2 out per million tokens, from genai-prices 0.2.1
-          window 400,000 tokens, from genai-prices 0.2.1
-          tool list_files read · files below docs
-          tool read_file read · files below docs
-          tool search_files read · files below docs
-          tool ask asks a person · built in
-          limits 10 iterations
-          state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)
-          do export MY_KEY=… and try again
-        exit 2
-    "#]],
+            reader 1
+              model openai/gpt-5-mini, key in MY_KEY
+              price $0.25 in, $2 out per million tokens, from genai-prices 0.2.1
+              window 400,000 tokens, from genai-prices 0.2.1
+              tool list_files read · files below docs
+              tool read_file read · files below docs
+              tool search_files read · files below docs
+              tool ask asks a person · built in
+              tool read_result read · built in
+              limits 10 iterations
+              state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)
+              do export MY_KEY=… and try again
+            exit 2
+        "#]],
     );
     check(
         &world,
         &["agent", "check", "agent.yaml"],
         expect![[r#"
-        reader 1
-          model demo plays demo.json
-          tool list_files read · files below docs
-          tool read_file read · files below docs
-          tool search_files read · files below docs
-          tool ask asks a person · built in
-          limits 10 iterations
-          state ready to run
-    "#]],
+            reader 1
+              model demo plays demo.json
+              tool list_files read · files below docs
+              tool read_file read · files below docs
+              tool search_files read · files below docs
+              tool ask asks a person · built in
+              tool read_result read · built in
+              limits 10 iterations
+              state ready to run
+        "#]],
     );
     assert!(!world::exists(&world.path(".loopd")), "nothing was started");
 }

@@ -87,19 +87,19 @@ fn questions_are_answered_in_the_conversation() {
         &["chatty.yaml"],
         "a colour, please\ngreen\nblue\n/usage\n",
         expect![[r#"
-        So be it: blue.
-        err: ? RUN1/q1 Which colour?
-        err: one of red | blue
-        err: answer loopctl ask answer RUN1/q1 red
-        err: error[E-ANSWER]: the answer does not fit RUN1/q1: "green" is not one of "red" or "blue"
-        err: why: its schema is {"enum":["red","blue"]}
-        err: fix: give an answer that fits; --json takes any JSON value
-        err: 2 ask q1 Which colour? TIME
-        err: ada: blue
-        err: 1,455 tokens · iteration 2
-        err: take it up again with loopctl agent chat --run RUN1
-        exit 0
-    "#]],
+            So be it: blue.
+            err: ? RUN1/q1 Which colour?
+            err: one of red | blue
+            err: answer loopctl ask answer RUN1/q1 red
+            err: error[E-ANSWER]: the answer does not fit RUN1/q1: "green" is not one of "red" or "blue"
+            err: why: its schema is {"enum":["red","blue"]}
+            err: fix: give an answer that fits; --json takes any JSON value
+            err: 2 ask q1 Which colour? TIME
+            err: ada: blue
+            err: 1,344 tokens · iteration 2
+            err: take it up again with loopctl agent chat --run RUN1
+            exit 0
+        "#]],
     );
 }
 
@@ -220,22 +220,22 @@ fn an_agent_gives_a_task_to_another_one() {
         &world,
         &["run", "show", "last"],
         expect![[r#"
-        RUN1 scout 1
-          asked What is there?
-          started MOMENT MOMENT took TIME
-          spent 2 iterations · 1,223 tokens limits: 3 iterations
-          chain verified, 15 entries, head HASH
-          parent RUN2
+            RUN1 scout 1
+              asked What is there?
+              started MOMENT MOMENT took TIME
+              spent 2 iterations · 1,111 tokens limits: 3 iterations
+              chain verified, 15 entries, head HASH
+              parent RUN2
 
-           1 model demo 603 tok · TIME
-                      → list_files {}
-           2 tool list_files {} read · TIME
-                      {"path":".","entries":[{"path":"a.md","kind":"file","bytes":3}]}
-           3 model demo 620 tok · TIME
+               1 model demo 547 tok · TIME
+                          → list_files {}
+               2 tool list_files {} read · TIME
+                          {"path":".","entries":[{"path":"a.md","kind":"file","bytes":3}]}
+               3 model demo 564 tok · TIME
 
-        completed
-          a.md
-    "#]],
+            completed
+              a.md
+        "#]],
     );
     crate::check(
         &world,
@@ -248,11 +248,13 @@ fn an_agent_gives_a_task_to_another_one() {
         &world,
         &["agent", "check", "lead.yaml"],
         expect![[r#"
-        lead 1
-          model demo plays lead.json
-          limits 50 iterations
-          state ready to run
-    "#]],
+            lead 1
+              model demo plays lead.json
+              tool scout a run of its own · the agent in sub/scout.yaml
+              tool read_result read · built in
+              limits 50 iterations
+              state ready to run
+        "#]],
     );
     let verified = world.loopctl(&["store", "verify"]);
     assert_eq!((verified.code, verified.out.lines().count()), (0, 4), "two runs and their children");
@@ -381,17 +383,17 @@ fn files_come_with_a_question() {
         &world,
         &["run", "show", "last"],
         expect![[r#"
-        RUN1 chatty 1
-          asked Look + a.csv
-          started MOMENT MOMENT took TIME
-          spent 1 iteration · 712 tokens limits: 9 iterations
-          chain verified, 7 entries, head HASH
+            RUN1 chatty 1
+              asked Look + a.csv
+              started MOMENT MOMENT took TIME
+              spent 1 iteration · 656 tokens limits: 9 iterations
+              chain verified, 7 entries, head HASH
 
-           1 model demo 712 tok · TIME
+               1 model demo 656 tok · TIME
 
-        completed
-          You said: Look
-    "#]],
+            completed
+              You said: Look
+        "#]],
     );
     crate::check(
         &world,

@@ -306,6 +306,7 @@ fn a_check_says_everything_that_is_missing_and_asks_no_server() {
           tool search_files read · files below nowhere
           tool pay once · a program of its own
           tool ask asks a person · built in
+          tool read_result read · built in
           limits 50 iterations, $1.00
           note baseUrl http://HERE has no path; such servers mostly answer below http://HERE/v1
           state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)

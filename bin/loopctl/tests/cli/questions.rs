@@ -96,22 +96,22 @@ fn a_question_waits_until_it_is_answered() {
         &world,
         &["run", "show", "last"],
         expect![[r#"
-        RUN1 reader 1
-          asked Which colour?
-          started MOMENT MOMENT took TIME
-          spent 2 iterations · 1,219 tokens limits: 10 iterations
-          chain verified, 14 entries, head HASH
+            RUN1 reader 1
+              asked Which colour?
+              started MOMENT MOMENT took TIME
+              spent 2 iterations · 1,357 tokens limits: 10 iterations
+              chain verified, 14 entries, head HASH
 
-           1 model demo 607 tok · TIME
-                      I have to ask.
-                      → ask {"choices":["red","blue"],"question":"Which colour?"}
-           2 ask q1 Which colour? TIME
-                      ada: blue
-           3 model demo 612 tok · TIME
+               1 model demo 676 tok · TIME
+                          I have to ask.
+                          → ask {"choices":["red","blue"],"question":"Which colour?"}
+               2 ask q1 Which colour? TIME
+                          ada: blue
+               3 model demo 681 tok · TIME
 
-        completed
-          It is decided.
-    "#]],
+            completed
+              It is decided.
+        "#]],
     );
 }
 
@@ -130,17 +130,17 @@ fn a_declined_question_goes_back_to_the_model() {
         &world,
         &["run", "resume", "last", "-o", "json"],
         expect![[r#"
-        {
-          "run": "RUN1",
-          "status": "ended",
-          "outcome": "Completed",
-          "output": "It is decided.",
-          "iterations": 2,
-          "tokens": 1222,
-          "spent_micro_usd": 0,
-          "exit": 0
-        }
-    "#]],
+            {
+              "run": "RUN1",
+              "status": "ended",
+              "outcome": "Completed",
+              "output": "It is decided.",
+              "iterations": 2,
+              "tokens": 1359,
+              "spent_micro_usd": 0,
+              "exit": 0
+            }
+        "#]],
     );
 }
 

@@ -197,7 +197,7 @@ impl Manifest {
 
     /// The tools that an Agent with this manifest has without naming them.
     #[must_use]
-    pub(crate) fn built_in_tools(&self) -> Vec<&'static str> {
+    pub fn built_in_tools(&self) -> Vec<&'static str> {
         let returns = self.spec.tools.iter().any(|source| *source != ToolSource::Ask) || !self.spec.agents.is_empty();
         let skills = !self.spec.context.skills.is_empty();
         [(returns, READ_RESULT), (skills, USE_SKILL)]

@@ -14,10 +14,8 @@ pub const READ_RESULT: &str = "read_result";
 pub fn read_result_offer() -> ToolOffer {
     ToolOffer {
         name: READ_RESULT.into(),
-        description: "Reads part of an earlier tool result of which the middle was left out. The line in its place \
-                      names the call and the bytes that are missing."
-            .into(),
-        parameters: r#"{"type":"object","properties":{"call":{"type":"string","description":"The call, as the line names it, for example call-12."},"from":{"type":"integer","minimum":0,"description":"The first byte; without it 0."},"bytes":{"type":"integer","minimum":1,"description":"How many bytes; without it 8000."}},"required":["call"],"additionalProperties":false}"#.into(),
+        description: "Reads bytes that were left out of a long result, as the line in their place says.".into(),
+        parameters: r#"{"type":"object","properties":{"call":{"type":"string"},"from":{"type":"integer","minimum":0},"bytes":{"type":"integer","minimum":1}},"required":["call"],"additionalProperties":false}"#.into(),
     }
 }
 
