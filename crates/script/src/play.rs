@@ -5,7 +5,7 @@ use crate::script::{Script, ScriptTurn};
 use crate::template::{Template, fill};
 use loopd_kernel::Usage;
 use loopd_kernel::model::{Message, ModelReply, Part, StopReason};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The estimate where a script gives no usage.
 const BYTES_PER_TOKEN: usize = 4;
@@ -49,10 +49,8 @@ impl ScriptTurn {
         let said = said.or_else(|| self.json.as_ref().map(|json| fill(json, scene).to_string()));
         parts.extend(said.map(|text| Part::Text { text }));
         for (slot, tool) in self.uses.iter().enumerate() {
-            let args = match fill(&tool.args, scene) {
-                Value::String(text) => text,
-                args => args.to_string(),
-            };
+            let args = fill(&tool.args, scene);
+            let args = args.as_str().map_or_else(|| args.to_string(), str::to_owned);
             parts.push(Part::ToolUse { id: format!("{id}_{}_{slot}", scene.turn), name: tool.tool.clone(), args });
         }
         let stop = self.stop.clone().unwrap_or(match self.uses.is_empty() {

@@ -149,7 +149,8 @@ pub(super) fn optional_property(schema: &Value) -> Option<String> {
     let properties = || schema.get("properties").into_iter().flat_map(members);
     let own = properties().find(|(name, _)| missing(name)).map(|(name, _)| name.clone());
     let items = || schema.get("items").and_then(optional_property);
-    let definitions = || schema.get("$defs").into_iter().flat_map(members).find_map(|(_, inner)| optional_property(inner));
+    let definitions =
+        || schema.get("$defs").into_iter().flat_map(members).find_map(|(_, inner)| optional_property(inner));
     let alternatives = || list(schema, "anyOf").iter().find_map(optional_property);
     own.or_else(|| properties().find_map(|(_, inner)| optional_property(inner)))
         .or_else(items)

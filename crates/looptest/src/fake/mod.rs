@@ -1,18 +1,5 @@
 //! A model server for your own tests: four providers' protocols on one loopback port, played from a script.
 //!
-//! ```no_run
-//! # async fn test() {
-//! use looptest::fake::{FakeModel, Script};
-//!
-//! let script = Script::empty().asks("get_weather", serde_json::json!({"city": "Rome"})).says("It is warm.");
-//! let fake = FakeModel::start(script).await;
-//! let base_url = fake.openai_url(); // http://127.0.0.1:PORT/v1, for whatever client is under test
-//! // …
-//! fake.expect_calls(2).expect_nothing_refused();
-//! # drop(base_url);
-//! # }
-//! ```
-//!
 //! What it speaks, streamed and whole:
 //!
 //! | protocol | paths |
@@ -24,7 +11,8 @@
 //! | lists of models, in the form of whoever asks | `/v1/models`, `/v1beta/models` |
 //!
 //! It is strict: what a real provider refuses, for example a tool result without its call, is refused here in that
-//! provider's words. `docs/testing.md` teaches it.
+//! provider's words.
+#![doc = include_str!("../../../../docs/testing.md")]
 
 mod answer;
 mod checks;

@@ -79,7 +79,10 @@ fn pieces(content: Content, way: &Way) -> Vec<Piece> {
         pieces.retain(|piece| piece.kind != Kind::End);
     }
     if on_wire.usage_twice {
-        pieces = pieces.into_iter().flat_map(|piece| vec![piece.clone(); 1 + usize::from(piece.kind == Kind::Usage)]).collect();
+        pieces = pieces
+            .into_iter()
+            .flat_map(|piece| vec![piece.clone(); 1 + usize::from(piece.kind == Kind::Usage)])
+            .collect();
     }
     if on_wire.comments {
         for piece in &mut pieces {
@@ -134,7 +137,7 @@ fn body(pieces: &[Piece], way: &Way, stall: Option<&Stall>) -> Vec<Act> {
 }
 
 /// The ranges of `from..to`, each with what comes before it.
-fn split<'a>(from: usize, to: usize, wait: Option<&'a (usize, Act)>) -> Vec<(usize, usize, Option<&'a Act>)> {
+fn split(from: usize, to: usize, wait: Option<&(usize, Act)>) -> Vec<(usize, usize, Option<&Act>)> {
     match wait {
         Some((place, act)) if *place == from && from < to => vec![(from, to, Some(act))],
         Some((place, act)) if *place > from && *place < to => vec![(from, *place, None), (*place, to, Some(act))],
@@ -211,15 +214,47 @@ mod tests {
         check(stream(), wire(OnWire::cut(Place::Bytes(5))), expect![[r#" | "{s}\n" "o" Break | None"#]]);
         check(stream(), wire(OnWire::cut(Place::Events(2))), expect![[r#" | "{s}\n" "one " Break | None"#]]);
         check(stream(), wire(OnWire::cut(Place::InEvent(2))), expect![[r#" | "{s}\n" "on" Break | None"#]]);
-        check(stream(), wire(OnWire::cut(Place::Bytes(999))), expect![[r#" | "{s}\n" "one " "{two}" "{u}" "end" Break | None"#]]);
-        check(Content::Whole("body".into()), wire(OnWire::cut(Place::InEvent(1))), expect![[r#" | "bo" Break | Some(4)"#]]);
-        check(stream(), wire(OnWire::stall(Place::Head, "g")), expect![[r#"Wait("g") | "{s}\n" "one " "{two}" "{u}" "end" | None"#]]);
-        check(stream(), wire(OnWire::stall(Place::Bytes(6), "g")), expect![[r#" | "{s}\n" "on" Wait("g") "e " "{two}" "{u}" "end" | None"#]]);
-        check(stream(), wire(OnWire::stall(Place::Events(5), "g")), expect![[r#" | "{s}\n" "one " "{two}" "{u}" "end" Wait("g") | None"#]]);
+        check(
+            stream(),
+            wire(OnWire::cut(Place::Bytes(999))),
+            expect![[r#" | "{s}\n" "one " "{two}" "{u}" "end" Break | None"#]],
+        );
+        check(
+            Content::Whole("body".into()),
+            wire(OnWire::cut(Place::InEvent(1))),
+            expect![[r#" | "bo" Break | Some(4)"#]],
+        );
+        check(
+            stream(),
+            wire(OnWire::stall(Place::Head, "g")),
+            expect![[r#"Wait("g") | "{s}\n" "one " "{two}" "{u}" "end" | None"#]],
+        );
+        check(
+            stream(),
+            wire(OnWire::stall(Place::Bytes(6), "g")),
+            expect![[r#" | "{s}\n" "on" Wait("g") "e " "{two}" "{u}" "end" | None"#]],
+        );
+        check(
+            stream(),
+            wire(OnWire::stall(Place::Events(5), "g")),
+            expect![[r#" | "{s}\n" "one " "{two}" "{u}" "end" Wait("g") | None"#]],
+        );
         check(Content::Whole("body".into()), wire(OnWire::chunks(3)), expect![[r#" | "bod" "y" | Some(4)"#]]);
-        check(stream(), wire(OnWire { no_end: true, usage_twice: true, ..OnWire::default() }), expect![[r#" | "{s}\n" "one " "{two}" "{u}" "{u}" | None"#]]);
-        check(stream(), wire(OnWire { malformed: true, ..OnWire::default() }), expect![[r#" | "{s}\n" "one " "{two" "{u}" "end" | None"#]]);
-        check(Content::Whole("{\"a\":1}".into()), wire(OnWire { malformed: true, ..OnWire::default() }), expect![[r#" | "{\"a\":1" | Some(6)"#]]);
+        check(
+            stream(),
+            wire(OnWire { no_end: true, usage_twice: true, ..OnWire::default() }),
+            expect![[r#" | "{s}\n" "one " "{two}" "{u}" "{u}" | None"#]],
+        );
+        check(
+            stream(),
+            wire(OnWire { malformed: true, ..OnWire::default() }),
+            expect![[r#" | "{s}\n" "one " "{two" "{u}" "end" | None"#]],
+        );
+        check(
+            Content::Whole("{\"a\":1}".into()),
+            wire(OnWire { malformed: true, ..OnWire::default() }),
+            expect![[r#" | "{\"a\":1" | Some(6)"#]],
+        );
         let stall_and_cut = OnWire { cut: Some(Place::Events(1)), ..OnWire::stall(Place::Events(1), "g") };
         check(stream(), wire(stall_and_cut), expect![[r#" | "{s}\n" Wait("g") Break | None"#]]);
     }
@@ -231,6 +266,10 @@ mod tests {
         check(stream(), words(1), expect![[r#" | "{s}\n" "one " Break | None"#]]);
         check(stream(), words(9), expect![[r#" | "{s}\n" "one " "{two}" Break | None"#]]);
         let pace = Pace { delay_ms: 5, word_ms: 2 };
-        check(stream(), Way { pace, ..Way::default() }, expect![[r#"Pause(5) | "{s}\n" "one " Pause(2) "{two}" "{u}" "end" | None"#]]);
+        check(
+            stream(),
+            Way { pace, ..Way::default() },
+            expect![[r#"Pause(5) | "{s}\n" "one " Pause(2) "{two}" "{u}" "end" | None"#]],
+        );
     }
 }

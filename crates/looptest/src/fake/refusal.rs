@@ -142,7 +142,8 @@ impl Refusal {
         let mut details = Vec::new();
         if let Some(reason) = self.reason {
             let domain = "googleapis.com";
-            details.push(json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": domain}));
+            details
+                .push(json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": domain}));
         }
         if let Some(ms) = self.retry_after_ms {
             let delay = format!("{}.{:03}s", ms / 1000, ms % 1000);

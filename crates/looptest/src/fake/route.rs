@@ -11,10 +11,16 @@ pub(super) enum Wish {
     Completion,
     Response,
     Message,
-    Generate { model: String, stream: bool, events: bool },
+    Generate {
+        model: String,
+        stream: bool,
+        events: bool,
+    },
     /// A number of tokens.
     CountMessage,
-    CountContents { model: String },
+    CountContents {
+        model: String,
+    },
     /// A response of before.
     Stored(String),
     /// The models, or one of them.
@@ -52,9 +58,7 @@ pub(super) fn route(method: &Method, path: &str, query: &str, headers: &HeaderMa
         ["v1", "messages", "count_tokens"] => (Wire::Messages, Wish::CountMessage),
         ["v1" | "v1beta", "models", call] if call.contains(':') => (Wire::Gemini, generate(call, query)),
         [version @ ("v1" | "v1beta"), "models"] => (asker(version, query, headers), Wish::Models),
-        [version @ ("v1" | "v1beta"), "models", id] => {
-            (asker(version, query, headers), Wish::Model((*id).to_owned()))
-        }
+        [version @ ("v1" | "v1beta"), "models", id] => (asker(version, query, headers), Wish::Model((*id).to_owned())),
         ["v1beta", ..] => (Wire::Gemini, Wish::Unknown),
         _ => (asker("", query, headers), Wish::Unknown),
     };

@@ -124,7 +124,9 @@ impl Service {
     ) -> Result<Reply, Refusal> {
         let wire = heard.wire;
         match wish {
-            Wish::Unknown => return Err(Refusal::new(404, format!("Invalid URL ({} {})", head.method, head.uri.path()))),
+            Wish::Unknown => {
+                return Err(Refusal::new(404, format!("Invalid URL ({} {})", head.method, head.uri.path())));
+            }
             Wish::WrongMethod => {
                 return Err(Refusal::new(405, format!("Not allowed to {} on {}", head.method, head.uri.path())));
             }
@@ -214,7 +216,8 @@ impl Service {
 
     /// The answer with everything that the script does to it on its way.
     fn send(&self, wire: Wire, turn: &ScriptTurn, fault: Option<&Fault>, content: Content, events: bool) -> Reply {
-        let mut on_wire = fault.filter(|fault| !fault.on_wire.is_usual()).map_or(&turn.on_wire, |fault| &fault.on_wire).clone();
+        let mut on_wire =
+            fault.filter(|fault| !fault.on_wire.is_usual()).map_or(&turn.on_wire, |fault| &fault.on_wire).clone();
         let kind = fault.and_then(|fault| fault.error);
         let mut way = Way { pace: turn.pace.unwrap_or(self.script.pace), ..Way::default() };
         let mut reply = match kind {

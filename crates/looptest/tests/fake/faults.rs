@@ -2,11 +2,10 @@
 
 use crate::support::{ADAPTERS, adapter, call, render, user};
 use expect_test::{Expect, expect};
-use looptest::fake::{
-    FakeModel, Fault, FaultKind, InnerError, OnWire, Place, Script, ScriptTurn,
-};
+use looptest::fake::{FakeModel, Fault, FaultKind, InnerError, OnWire, Place, Script, ScriptTurn};
 use serde_json::json;
 use std::fmt::Write as _;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const TEXT: &str = "one two three four";
 
@@ -105,7 +104,8 @@ async fn refusals_have_the_form_of_their_provider() {
 
 #[tokio::test]
 async fn broken_connections_and_broken_answers() {
-    let inside = |error, after_events| OnWire { error_inside: Some(InnerError { error, after_events }), ..OnWire::default() };
+    let inside =
+        |error, after_events| OnWire { error_inside: Some(InnerError { error, after_events }), ..OnWire::default() };
     check(
         vec![
             ("cut", Fault { after_words: 2, ..kind(FaultKind::Cut) }),
@@ -115,10 +115,7 @@ async fn broken_connections_and_broken_answers() {
             ("error inside, overloaded", wire(inside(FaultKind::Unavailable, 0))),
             ("error inside, late", wire(inside(FaultKind::Unavailable, 4))),
             ("no end", wire(OnWire { no_end: true, ..OnWire::default() })),
-            (
-                "a page of a proxy",
-                wire(OnWire { body: Some(json!("<html>502</html>")), ..OnWire::status(502) }),
-            ),
+            ("a page of a proxy", wire(OnWire { body: Some(json!("<html>502</html>")), ..OnWire::status(502) })),
             (
                 "a date to wait for",
                 wire(
@@ -152,11 +149,11 @@ async fn broken_connections_and_broken_answers() {
               gemini whole: "one two three four" EndTurn
             malformed
               openai streamed: model.malformed wait None
-              openai whole: model.interrupted wait None
+              openai whole: model.malformed wait None
               anthropic streamed: model.malformed wait None
-              anthropic whole: model.interrupted wait None
+              anthropic whole: model.malformed wait None
               gemini streamed: model.malformed wait None
-              gemini whole: model.interrupted wait None
+              gemini whole: model.malformed wait None
             error inside, overloaded
               openai streamed: model.unavailable wait None
               openai whole: model.unavailable wait None
@@ -235,7 +232,15 @@ async fn a_stream_cut_at_every_byte_is_never_another_answer() {
             call(&adapter(name, &fake, true), &[user("hi")]).await.expect("an answer");
             let body = fake.journal()[0].body.to_string();
             let request = reqwest::Client::new().post(format!("{}{path}", fake.url())).body(body);
-            request.header("anthropic-version", "2023-06-01").send().await.expect("sent").text().await.expect("a body").len()
+            request
+                .header("anthropic-version", "2023-06-01")
+                .send()
+                .await
+                .expect("sent")
+                .text()
+                .await
+                .expect("a body")
+                .len()
         };
         assert!(bytes > 200, "{name}: {bytes}");
         let turns = (0..bytes).map(|at| ScriptTurn::says("one").once().on_wire(OnWire::cut(Place::Bytes(at))));
@@ -250,6 +255,22 @@ async fn a_stream_cut_at_every_byte_is_never_another_answer() {
         }
         fake.expect_calls(bytes);
     }
+}
+
+/// Byte for byte what stands before the cut, and nothing else, is on the connection.
+#[tokio::test]
+async fn what_was_sent_before_a_cut_arrives() {
+    let body = OnWire { body: Some(json!("0123456789")), ..OnWire::cut(Place::Bytes(4)) };
+    let fake = FakeModel::start(Script::empty().turn(ScriptTurn::fails(body))).await;
+    let mut stream = tokio::net::TcpStream::connect(fake.url().trim_start_matches("http://")).await.expect("connected");
+    let request = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
+    let head = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", request.len());
+    stream.write_all(format!("{head}{request}").as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("read to the end");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.contains("content-length: 10"), "{head}");
+    assert_eq!(body, "0123");
 }
 
 /// A response stands still until the test opens its gate. No time is involved.

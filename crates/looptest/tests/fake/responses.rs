@@ -18,7 +18,8 @@ fn script() -> Script {
 #[tokio::test]
 async fn a_response_goes_on_from_a_stored_one() {
     let fake = FakeModel::start(script()).await;
-    let first: Value = serde_json::from_str(&post(&fake, &json!({"model": "m", "input": "Rome?"})).await).expect("JSON");
+    let first: Value =
+        serde_json::from_str(&post(&fake, &json!({"model": "m", "input": "Rome?"})).await).expect("JSON");
     let call = first.pointer("/output/1").expect("a call");
     assert_eq!(call["arguments"], r#"{"city":"Rome"}"#);
     let output = json!({"type": "function_call_output", "call_id": call["call_id"], "output": "warm"});
@@ -61,7 +62,8 @@ async fn a_stream_says_every_step() {
         response.function_call_arguments.delta
         response.function_call_arguments.done
         response.output_item.done
-        response.completed"#]].assert_eq(&events.join("\n"));
+        response.completed"#]]
+    .assert_eq(&events.join("\n"));
     let numbers: Vec<Value> = text
         .lines()
         .filter_map(|line| line.strip_prefix("data: "))

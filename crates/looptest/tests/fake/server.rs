@@ -101,7 +101,8 @@ async fn a_list_that_grows() {
     let fake = FakeModel::start(Script::empty().says("one two")).await;
     let contents = json!({"contents": [{"parts": [{"text": "hi"}]}]});
     let url = format!("{}/v1/models/m:streamGenerateContent", fake.url());
-    let text = reqwest::Client::new().post(url).body(contents.to_string()).send().await.expect("an answer").text().await;
+    let text =
+        reqwest::Client::new().post(url).body(contents.to_string()).send().await.expect("an answer").text().await;
     let chunks: Vec<Value> = serde_json::from_str(&text.expect("a body")).expect("a list");
     let words: Vec<&str> =
         chunks.iter().filter_map(|chunk| chunk.pointer("/candidates/0/content/parts/0/text")?.as_str()).collect();
@@ -116,6 +117,6 @@ async fn what_cannot_be_played_is_no_server() {
     let taken = FakeModel::start(script.clone()).await;
     let port = taken.url().rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
     let config = looptest::fake::FakeConfig { port, ..looptest::fake::FakeConfig::default() };
-    let error = FakeModel::start_with(script, config).await.err().expect("the port is taken");
+    let error = FakeModel::start_with(script, config).await.expect_err("the port is taken");
     assert_eq!(error.to_string(), format!("port {port} of 127.0.0.1"));
 }

@@ -57,9 +57,8 @@ async fn chat_completions() {
         json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": function}]})
     };
     let tool = |name: &str| json!([{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}]);
-    let format = |schema: Value| {
-        json!({"type": "json_schema", "json_schema": {"name": "a", "strict": true, "schema": schema}})
-    };
+    let format =
+        |schema: Value| json!({"type": "json_schema", "json_schema": {"name": "a", "strict": true, "schema": schema}});
     check(
         COMPLETIONS,
         vec![
@@ -286,9 +285,7 @@ async fn gemini() {
     let turn = |role: &str, parts: Value| json!({"role": role, "parts": parts});
     let hi = || turn("user", json!([{"text": "hi"}]));
     let contents = |contents: Value| json!({ "contents": contents });
-    let call = |name: &str, signature: &str| {
-        json!({"functionCall": {"name": name, "args": {}}, "thoughtSignature": signature})
-    };
+    let call = |name: &str, signature: &str| json!({"functionCall": {"name": name, "args": {}}, "thoughtSignature": signature});
     const STAND_IN: &str = "skip_thought_signature_validator";
     let result = |name: &str| json!({"functionResponse": {"name": name, "response": {"output": "1"}}});
     let tools = |tools: Value| with(contents(json!([hi()])), json!({ "tools": tools }));

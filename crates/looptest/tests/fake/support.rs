@@ -34,11 +34,9 @@ pub fn adapter_of(name: &str, model: &str, fake: &FakeModel, stream: bool) -> Ar
             answer_format: Some(AnswerFormat::Format),
             ..AnthropicConfig::new(model).at(fake.anthropic_url())
         }),
-        _ => ModelConfig::Gemini(GeminiConfig {
-            stream,
-            api_key_env,
-            ..GeminiConfig::new(model).at(fake.gemini_url())
-        }),
+        _ => {
+            ModelConfig::Gemini(GeminiConfig { stream, api_key_env, ..GeminiConfig::new(model).at(fake.gemini_url()) })
+        }
     };
     from_config_with(&config, &|_| Some("sk-secret-1".into())).expect("a model")
 }

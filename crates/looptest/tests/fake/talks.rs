@@ -128,7 +128,8 @@ async fn tools_and_their_results_and_what_was_thought() {
 
 #[tokio::test]
 async fn a_schema_arrives_and_is_one_that_the_provider_takes() {
-    let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}"#;
+    let schema =
+        r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}"#;
     for name in ADAPTERS {
         let fake = FakeModel::start(Script::empty().turn(ScriptTurn::json(json!({"city": "Paris"})))).await;
         let mut asked = request(&[user("The capital of France?")]);

@@ -72,9 +72,10 @@ impl Demo {
             messages: &request.messages,
             max_output_tokens: request.max_output_tokens,
         });
-        let (_, turn) = self.script.turn_for(&scene, |_| true).ok_or_else(|| {
-            ModelError::Rejected(format!("no turn of the demo script fits: {}", scene.describe()))
-        })?;
+        let (_, turn) = self
+            .script
+            .turn_for(&scene, |_| true)
+            .ok_or_else(|| ModelError::Rejected(format!("no turn of the demo script fits: {}", scene.describe())))?;
         let pace = turn.pace.unwrap_or(self.script.pace);
         let fault = turn.faults.iter().find(|fault| fault.attempt == context.attempt);
         let answer = signed(turn.answer(&scene, self.script.label.as_deref().unwrap_or(LABEL), "demo"));

@@ -350,10 +350,7 @@ fn a_wrong_script_says_what_is_wrong() {
             "unknown field `wen`, expected one of `when`, `say`, `json`, `reasoning`, `use`, `pace`, `usage`, `stop`, `faults`, `times`, `on_wire` at line 1 column 29"
         ],
     );
-    check(
-        r#"{"turns": [{"say": "a", "times": 1}]}"#,
-        expect!["turn 1 has `times`, which only a server can play"],
-    );
+    check(r#"{"turns": [{"say": "a", "times": 1}]}"#, expect!["turn 1 has `times`, which only a server can play"]);
     check(
         r#"{"turns": [{"say": "a", "faults": [{"attempt": 1, "on_wire": {"cut": {"bytes": 3}}}]}]}"#,
         expect!["turn 1 has `on_wire`, which only a server can play"],

@@ -13,11 +13,42 @@ const ROLES: [&str; 6] = ["system", "assistant", "user", "function", "tool", "de
 
 /// The members that OpenAI knows.
 const KNOWN: [&str; 36] = [
-    "messages", "model", "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
-    "max_completion_tokens", "max_tokens", "metadata", "modalities", "moderation", "n", "parallel_tool_calls",
-    "prediction", "presence_penalty", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
-    "reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream",
-    "stream_options", "temperature", "tool_choice", "tools", "top_logprobs", "top_p", "user", "verbosity",
+    "messages",
+    "model",
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "metadata",
+    "modalities",
+    "moderation",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
 ];
 
 /// Reads a request.
@@ -74,7 +105,8 @@ fn tools(body: &Value, draft: &mut Draft) -> Result<(), Refusal> {
     let Some(tools) = get(body, "tools") else {
         for name in ["tool_choice", "parallel_tool_calls"] {
             if get(body, name).is_some_and(|choice| choice != "none") {
-                let message = format!("Invalid value for '{name}': '{name}' is only allowed when 'tools' are specified.");
+                let message =
+                    format!("Invalid value for '{name}': '{name}' is only allowed when 'tools' are specified.");
                 return Err(Refusal::invalid(message).param(name));
             }
         }

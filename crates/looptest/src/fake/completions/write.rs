@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 
 /// Writes an answer, streamed or whole.
 pub(in crate::fake) fn write(said: &Said, taken: &Taken) -> Content {
-    if taken.stream { Content::Events(stream(said, taken.stream_usage)) } else { Content::Whole(whole(said).to_string()) }
+    if taken.stream {
+        Content::Events(stream(said, taken.stream_usage))
+    } else {
+        Content::Whole(whole(said).to_string())
+    }
 }
 
 fn finish(said: &Said) -> &str {

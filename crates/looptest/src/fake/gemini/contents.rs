@@ -9,8 +9,20 @@ use serde_json::Value;
 
 /// What a part may hold, and what may stand beside it.
 const PART: [&str; 14] = [
-    "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult",
-    "toolCall", "toolResponse", "thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata",
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
+    "thought",
+    "thoughtSignature",
+    "videoMetadata",
+    "mediaResolution",
+    "partMetadata",
 ];
 const DATA: usize = 9;
 
@@ -77,7 +89,8 @@ pub(super) fn read(all: &[Value], draft: &mut Draft) -> Result<(), Refusal> {
 }
 
 fn is_spoken(content: &Value) -> bool {
-    text(content, "role") != "model" && list(content, "parts").iter().any(|part| member(part, "functionResponse").is_none())
+    text(content, "role") != "model"
+        && list(content, "parts").iter().any(|part| member(part, "functionResponse").is_none())
 }
 
 fn uneven() -> Refusal {
@@ -156,7 +169,11 @@ fn user(parts: &[Value], open: &mut Vec<Open>, draft: &mut Draft) -> Result<(), 
     }
     for (call, response) in std::mem::take(open).into_iter().zip(responses) {
         if text(response, "name") != call.name {
-            let message = format!("Function response `{}` does not match the function call `{}`.", text(response, "name"), call.name);
+            let message = format!(
+                "Function response `{}` does not match the function call `{}`.",
+                text(response, "name"),
+                call.name
+            );
             return Err(Refusal::invalid(message));
         }
         let body = response.get("response").filter(|body| body.is_object());

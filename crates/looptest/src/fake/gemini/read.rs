@@ -7,25 +7,60 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 const KNOWN: [&str; 11] = [
-    "model", "contents", "systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig",
-    "cachedContent", "labels", "serviceTier", "store",
+    "model",
+    "contents",
+    "systemInstruction",
+    "tools",
+    "toolConfig",
+    "safetySettings",
+    "generationConfig",
+    "cachedContent",
+    "labels",
+    "serviceTier",
+    "store",
 ];
 
 const SETTINGS: [&str; 24] = [
-    "maxOutputTokens", "temperature", "topP", "topK", "candidateCount", "stopSequences", "responseMimeType",
-    "responseSchema", "responseJsonSchema", "_responseJsonSchema", "presencePenalty", "frequencyPenalty", "seed",
-    "responseLogprobs", "logprobs", "enableEnhancedCivicAnswers", "responseModalities", "speechConfig",
-    "thinkingConfig", "imageConfig", "mediaResolution", "routingConfig", "modelSelectionConfig", "audioTimestamp",
+    "maxOutputTokens",
+    "temperature",
+    "topP",
+    "topK",
+    "candidateCount",
+    "stopSequences",
+    "responseMimeType",
+    "responseSchema",
+    "responseJsonSchema",
+    "_responseJsonSchema",
+    "presencePenalty",
+    "frequencyPenalty",
+    "seed",
+    "responseLogprobs",
+    "logprobs",
+    "enableEnhancedCivicAnswers",
+    "responseModalities",
+    "speechConfig",
+    "thinkingConfig",
+    "imageConfig",
+    "mediaResolution",
+    "routingConfig",
+    "modelSelectionConfig",
+    "audioTimestamp",
 ];
 
 const TOOLS: [&str; 9] = [
-    "functionDeclarations", "googleSearch", "googleSearchRetrieval", "codeExecution", "urlContext", "computerUse",
-    "fileSearch", "googleMaps", "mcpServers",
+    "functionDeclarations",
+    "googleSearch",
+    "googleSearchRetrieval",
+    "codeExecution",
+    "urlContext",
+    "computerUse",
+    "fileSearch",
+    "googleMaps",
+    "mcpServers",
 ];
 
-const DECLARATION: [&str; 7] = [
-    "name", "description", "parameters", "parametersJsonSchema", "response", "responseJsonSchema", "behavior",
-];
+const DECLARATION: [&str; 7] =
+    ["name", "description", "parameters", "parametersJsonSchema", "response", "responseJsonSchema", "behavior"];
 
 /// The complaint about a member that is not there, in this server's words.
 pub(super) fn cannot_find(name: &str, place: &str) -> Refusal {
@@ -69,9 +104,8 @@ fn settings(body: &Value, draft: &mut Draft) -> Result<(), Refusal> {
     if let Some(name) = stranger(config, &SETTINGS) {
         return Err(cannot_find(name, "generation_config"));
     }
-    draft.temperature = temperature(config, 2.0).map_err(|_| {
-        wrong("generation_config.temperature", "temperature must be in the range [0.0, 2.0].")
-    })?;
+    draft.temperature = temperature(config, 2.0)
+        .map_err(|_| wrong("generation_config.temperature", "temperature must be in the range [0.0, 2.0]."))?;
     if let Some(limit) = member(config, "maxOutputTokens") {
         match limit.as_u64() {
             Some(limit) if limit > 0 => draft.max_output_tokens = Some(limit),
@@ -114,7 +148,8 @@ fn tools(body: &Value, draft: &mut Draft) -> Result<(), Refusal> {
         if let Some(name) = stranger(tool, &TOOLS) {
             return Err(cannot_find(name, &format!("tools[{at}]")));
         }
-        let declarations = member(tool, "functionDeclarations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let declarations =
+            member(tool, "functionDeclarations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         // A list of no functions is no tool.
         let is_empty = declarations.is_empty() && !TOOLS.iter().skip(1).any(|kind| member(tool, kind).is_some());
         if is_empty {

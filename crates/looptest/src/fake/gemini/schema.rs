@@ -7,9 +7,29 @@ use crate::fake::refusal::Refusal;
 use serde_json::Value;
 
 const KNOWN: [&str; 23] = [
-    "type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems", "properties", "required",
-    "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf", "propertyOrdering",
-    "default", "items", "minimum", "maximum", "additionalProperties",
+    "type",
+    "format",
+    "title",
+    "description",
+    "nullable",
+    "enum",
+    "maxItems",
+    "minItems",
+    "properties",
+    "required",
+    "minProperties",
+    "maxProperties",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "example",
+    "anyOf",
+    "propertyOrdering",
+    "default",
+    "items",
+    "minimum",
+    "maximum",
+    "additionalProperties",
 ];
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
@@ -28,7 +48,9 @@ pub(super) fn check(schema: &Value, place: &str) -> Result<(), Refusal> {
     }
     let kind = text(schema, "type").to_lowercase();
     if !kind.is_empty() && !TYPES.contains(&kind.as_str()) {
-        return Err(Refusal::invalid(format!("Invalid value at '{place}.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), \"{kind}\"")));
+        return Err(Refusal::invalid(format!(
+            "Invalid value at '{place}.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), \"{kind}\""
+        )));
     }
     let properties = schema.get("properties");
     if kind == "object" && properties.is_some_and(|own| members(own).next().is_none()) {

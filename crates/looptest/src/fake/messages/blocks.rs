@@ -131,7 +131,9 @@ fn user<'a>(turn: &Turn<'a>, open: &[&str], asked_at: usize, draft: &mut Draft) 
                     )));
                 }
                 if !left.remove(id) {
-                    let message = format!("{place}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}");
+                    let message = format!(
+                        "{place}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
+                    );
                     return Err(Refusal::invalid(message));
                 }
                 if has_text {
@@ -148,7 +150,9 @@ fn user<'a>(turn: &Turn<'a>, open: &[&str], asked_at: usize, draft: &mut Draft) 
                 said.push_str(&format!("[{kind}]"));
                 has_text = true;
             }
-            other => return Err(unexpected(place, other, "'document', 'image', 'search_result', 'text', 'tool_result'")),
+            other => {
+                return Err(unexpected(place, other, "'document', 'image', 'search_result', 'text', 'tool_result'"));
+            }
         }
     }
     if !left.is_empty() {
@@ -233,12 +237,18 @@ fn assistant<'a>(
             other => return Err(unexpected(place, other, "'redacted_thinking', 'text', 'thinking', 'tool_use'")),
         }
     }
-    if is_last && let Some(Part::Text { text }) = parts.last() && text.ends_with(char::is_whitespace) {
+    if is_last
+        && let Some(Part::Text { text }) = parts.last()
+        && text.ends_with(char::is_whitespace)
+    {
         return Err(Refusal::invalid("messages: final assistant content cannot end with trailing whitespace"));
     }
     // The turn goes on after a result, so it must still have the thinking that led to the call.
     let first = turn.blocks.first();
-    if must_think && !open.is_empty() && let Some((place, block)) = first {
+    if must_think
+        && !open.is_empty()
+        && let Some((place, block)) = first
+    {
         let kind = text(block, "type");
         if !matches!(kind, "thinking" | "redacted_thinking") {
             return Err(Refusal::invalid(format!(
@@ -269,7 +279,9 @@ fn tool_use<'a>(block: &'a Value, place: &str, ids: &mut BTreeSet<&'a str>) -> R
         return Err(Refusal::invalid(message));
     }
     match block.get("input") {
-        Some(input @ Value::Object(_)) => Ok(Part::ToolUse { id: id.into(), name: name.into(), args: input.to_string() }),
+        Some(input @ Value::Object(_)) => {
+            Ok(Part::ToolUse { id: id.into(), name: name.into(), args: input.to_string() })
+        }
         Some(_) => Err(Refusal::invalid(format!("{place}.tool_use.input: Input should be a valid dictionary"))),
         None => Err(Refusal::invalid(format!("{place}.tool_use.input: Field required"))),
     }

@@ -8,9 +8,29 @@ use std::collections::BTreeSet;
 
 /// The members that Anthropic knows.
 const KNOWN: [&str; 24] = [
-    "max_tokens", "messages", "model", "cache_control", "container", "context_management", "diagnostics",
-    "inference_geo", "mcp_servers", "metadata", "output_config", "output_format", "service_tier", "speed",
-    "stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p",
+    "max_tokens",
+    "messages",
+    "model",
+    "cache_control",
+    "container",
+    "context_management",
+    "diagnostics",
+    "inference_geo",
+    "mcp_servers",
+    "metadata",
+    "output_config",
+    "output_format",
+    "service_tier",
+    "speed",
+    "stop_sequences",
+    "stream",
+    "system",
+    "temperature",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_p",
     "user_profile_id",
 ];
 
@@ -131,7 +151,9 @@ fn tools(body: &Value, draft: &mut Draft) -> Result<(), Refusal> {
     };
     let kind = text(choice, "type");
     if !matches!(kind, "auto" | "any" | "tool" | "none") {
-        let message = format!("tool_choice: Input tag '{kind}' found using 'type' does not match any of the expected tags: 'auto', 'any', 'tool', 'none'");
+        let message = format!(
+            "tool_choice: Input tag '{kind}' found using 'type' does not match any of the expected tags: 'auto', 'any', 'tool', 'none'"
+        );
         return Err(Refusal::invalid(message));
     }
     if draft.constants.tools.is_empty() && kind != "none" {
@@ -188,7 +210,9 @@ fn thinking(body: &Value, limit: u64, temperature: Option<f64>) -> Result<(), Re
         }
         "adaptive" => {}
         other => {
-            let message = format!("thinking: Input tag '{other}' found using 'type' does not match any of the expected tags: 'disabled', 'enabled', 'adaptive'");
+            let message = format!(
+                "thinking: Input tag '{other}' found using 'type' does not match any of the expected tags: 'disabled', 'enabled', 'adaptive'"
+            );
             return Err(Refusal::invalid(message));
         }
     }

@@ -84,9 +84,8 @@ fn stream(said: &Said) -> Vec<Piece> {
     let start = json!({"type": "message_start", "message": message(said, json!([]), None, 1)});
     let mut blocks = Blocks { pieces: vec![Piece::named(Kind::Plain, &start)], index: 0 };
     if let Some(thought) = &said.reasoning {
-        let mut deltas: Vec<(Kind, Value)> = words(thought)
-            .map(|word| (Kind::Plain, json!({"type": "thinking_delta", "thinking": word})))
-            .collect();
+        let mut deltas: Vec<(Kind, Value)> =
+            words(thought).map(|word| (Kind::Plain, json!({"type": "thinking_delta", "thinking": word}))).collect();
         deltas.push((Kind::Plain, json!({"type": "signature_delta", "signature": signature(thought)})));
         blocks.block(json!({"type": "thinking", "thinking": "", "signature": ""}), deltas);
     }

@@ -19,7 +19,8 @@ pub(super) fn read(all: &[Value], draft: &mut Draft) -> Result<(), Refusal> {
             "function_call" => {
                 let id = call(item, at, draft)?;
                 if !asked.insert(id) {
-                    let text = format!("Duplicate item found with call_id {id}. Remove duplicate items from your input.");
+                    let text =
+                        format!("Duplicate item found with call_id {id}. Remove duplicate items from your input.");
                     return Err(Refusal::invalid(text).param("input"));
                 }
             }
@@ -104,10 +105,7 @@ fn call<'a>(item: &'a Value, at: usize, draft: &mut Draft) -> Result<&'a str, Re
         return Err(Refusal::invalid(text).param(format!("input[{at}].call_id")).code("string_above_max_length"));
     }
     if get(item, "id").is_some_and(|id| !id.as_str().is_some_and(|id| id.starts_with("fc"))) {
-        let text = format!(
-            "Invalid 'input[{at}].id': '{}'. Expected an ID that begins with 'fc'.",
-            text(item, "id")
-        );
+        let text = format!("Invalid 'input[{at}].id': '{}'. Expected an ID that begins with 'fc'.", text(item, "id"));
         return Err(Refusal::invalid(text).param(format!("input[{at}].id")).code("invalid_value"));
     }
     openai_name(text(item, "name"), format!("input[{at}].name"))?;
