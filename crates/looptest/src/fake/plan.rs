@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_way_is_a_list_of_acts() {
-        check(stream(), Way::default(), expect![[r#" | "{s}\n" "one " "{two}" "{u}" "end" | None"#]]);
+        check(stream(), Way::default(), expect![[r#" | "{s}\n" "one " "{\"two\":2}" "{u}" "end" | None"#]]);
         check(Content::Whole("body".into()), Way::default(), expect![[r#" | "body" | Some(4)"#]]);
         check(stream(), wire(OnWire::cut(Place::Head)), expect!["Break |  | None"]);
         check(stream(), wire(OnWire::cut(Place::Bytes(5))), expect![[r#" | "{s}\n" "o" Break | None"#]]);
@@ -217,7 +217,7 @@ mod tests {
         check(
             stream(),
             wire(OnWire::cut(Place::Bytes(999))),
-            expect![[r#" | "{s}\n" "one " "{two}" "{u}" "end" Break | None"#]],
+            expect![[r#" | "{s}\n" "one " "{\"two\":2}" "{u}" "end" Break | None"#]],
         );
         check(
             Content::Whole("body".into()),
@@ -227,33 +227,33 @@ mod tests {
         check(
             stream(),
             wire(OnWire::stall(Place::Head, "g")),
-            expect![[r#"Wait("g") | "{s}\n" "one " "{two}" "{u}" "end" | None"#]],
+            expect![[r#"Wait("g") | "{s}\n" "one " "{\"two\":2}" "{u}" "end" | None"#]],
         );
         check(
             stream(),
             wire(OnWire::stall(Place::Bytes(6), "g")),
-            expect![[r#" | "{s}\n" "on" Wait("g") "e " "{two}" "{u}" "end" | None"#]],
+            expect![[r#" | "{s}\n" "on" Wait("g") "e " "{\"two\":2}" "{u}" "end" | None"#]],
         );
         check(
             stream(),
             wire(OnWire::stall(Place::Events(5), "g")),
-            expect![[r#" | "{s}\n" "one " "{two}" "{u}" "end" Wait("g") | None"#]],
+            expect![[r#" | "{s}\n" "one " "{\"two\":2}" "{u}" "end" Wait("g") | None"#]],
         );
         check(Content::Whole("body".into()), wire(OnWire::chunks(3)), expect![[r#" | "bod" "y" | Some(4)"#]]);
         check(
             stream(),
             wire(OnWire { no_end: true, usage_twice: true, ..OnWire::default() }),
-            expect![[r#" | "{s}\n" "one " "{two}" "{u}" "{u}" | None"#]],
+            expect![[r#" | "{s}\n" "one " "{\"two\":2}" "{u}" "{u}" | None"#]],
         );
         check(
             stream(),
             wire(OnWire { malformed: true, ..OnWire::default() }),
-            expect![[r#" | "{s}\n" "one " "{two" "{u}" "end" | None"#]],
+            expect![[r#" | "{s}\n" "one " "{\"two\"=2}" "{u}" "end" | None"#]],
         );
         check(
             Content::Whole("{\"a\":1}".into()),
             wire(OnWire { malformed: true, ..OnWire::default() }),
-            expect![[r#" | "{\"a\":1" | Some(6)"#]],
+            expect![[r#" | "{\"a\"=1}" | Some(7)"#]],
         );
         let stall_and_cut = OnWire { cut: Some(Place::Events(1)), ..OnWire::stall(Place::Events(1), "g") };
         check(stream(), wire(stall_and_cut), expect![[r#" | "{s}\n" Wait("g") Break | None"#]]);
@@ -264,12 +264,12 @@ mod tests {
         let words = |words| Way { cut_after_words: Some(words), ..Way::default() };
         check(stream(), words(0), expect![[r#" | "{s}\n" Break | None"#]]);
         check(stream(), words(1), expect![[r#" | "{s}\n" "one " Break | None"#]]);
-        check(stream(), words(9), expect![[r#" | "{s}\n" "one " "{two}" Break | None"#]]);
+        check(stream(), words(9), expect![[r#" | "{s}\n" "one " "{\"two\":2}" Break | None"#]]);
         let pace = Pace { delay_ms: 5, word_ms: 2 };
         check(
             stream(),
             Way { pace, ..Way::default() },
-            expect![[r#"Pause(5) | "{s}\n" "one " Pause(2) "{two}" "{u}" "end" | None"#]],
+            expect![[r#"Pause(5) | "{s}\n" "one " Pause(2) "{\"two\":2}" "{u}" "end" | None"#]],
         );
     }
 }
