@@ -131,7 +131,7 @@ impl Agent {
         let raw = |bytes: &Vec<u8>| serde_json::from_slice(bytes);
         let agents = found.agents.iter().map(raw).collect::<Result<_, _>>();
         Self::build(Definition {
-            form: Form::V1,
+            form: Form::V2,
             tools,
             demo_script: None,
             windows: found.windows,
@@ -177,7 +177,8 @@ impl Agent {
         let name = || definition.agent.metadata.name.clone();
         let wrong = |error: serde_json::Error| AgentError::Definition { message: error.to_string() };
         let spec = &definition.agent.spec;
-        let tools = Toolset::new(&definition.tools, spec.context.tool_result_bytes);
+        let cap = (definition.form != Form::V1).then_some(spec.context.tool_result_bytes);
+        let tools = Toolset::new(&definition.tools, cap);
         let tools = tools.map_err(|(tool, error)| AgentError::ToolSchema { agent: name(), tool, error })?;
         let bytes: Vec<Vec<u8>> = definition.agents.iter().map(|raw| raw.get().as_bytes().to_vec()).collect();
         let helpers = helpers(&definition.agent, &bytes)?.into_iter();
@@ -246,6 +247,16 @@ impl Agent {
     /// [`AgentError`] as for [`Agent::new`].
     pub fn conversing(self) -> Result<Self, AgentError> {
         Self::build(Definition { conversation: true, ..self.definition })
+    }
+
+    /// True for all but definitions of the first form, whose Runs know neither summaries nor interrupts.
+    pub(crate) fn works_long(&self) -> bool {
+        self.definition.form != Form::V1
+    }
+
+    /// True when a summary may take the place of the conversation.
+    pub(crate) fn compacts(&self) -> bool {
+        self.works_long() && self.definition.agent.spec.context.compact
     }
 
     pub(crate) const fn constants(&self) -> &Constants {

@@ -34,7 +34,7 @@ const INTRO: &str = "[These notes take the place of the conversation so far. The
 
 /// True when the next request would leave the model too little room.
 pub(crate) fn is_full(agent: &Agent, state: &State, transcript: &Head) -> bool {
-    let Some(window) = agent.window(state.model).filter(|_| agent.manifest().spec.context.compact) else {
+    let Some(window) = agent.window(state.model).filter(|_| agent.compacts()) else {
         return false;
     };
     let room = window.saturating_sub(agent.model(state.model).max_output_tokens).max(window / 4);

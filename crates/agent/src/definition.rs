@@ -7,12 +7,15 @@ use loopd_kernel::model::ToolOffer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The form of these bytes.
+/// The form of these bytes. A Run goes on, and a recording replays, by the rules of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Form {
     /// The first.
     #[serde(rename = "loopd.agent/1")]
     V1,
+    /// Long results are capped, a conversation that is too long is summarised, and the work can be interrupted.
+    #[serde(rename = "loopd.agent/2")]
+    V2,
 }
 
 /// An Agent with what was resolved from outside when it was made.

@@ -84,8 +84,8 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
 
 /// Ends the Run as Failed; a conversation goes on instead, and says what went wrong.
 pub(crate) fn fail(agent: &Agent, state: &mut State, code: &str, message: String) -> Decision {
-    state.phase = Phase::Idle;
     if agent.converses() {
+        state.phase = Phase::Idle;
         return Decision::none().and(Action::Speak(format!("[{code}] {message}"))).and(wait_for_message());
     }
     Decision::fail(Failure::new(code, message))
@@ -119,7 +119,7 @@ fn empty(agent: &Agent, state: &mut State, hint: &str) -> Decision {
     if state.empty < MAX_EMPTY {
         return note(hint);
     }
-    state.empty = 0;
+    state.empty = if agent.converses() { 0 } else { state.empty };
     fail(agent, state, "agent.empty_reply", "the model said nothing twice".into())
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Toolset {
     schemas: BTreeMap<String, Schema>,
     /// Bytes of a result that the model is shown.
-    cap: u64,
+    cap: Option<u64>,
     helpers: BTreeMap<String, Ready>,
     skills: BTreeMap<String, String>,
 }
@@ -60,7 +60,7 @@ impl<'a> Refusal<'a> {
 
 impl Toolset {
     /// Compiles the schemas of `offers`. An error names the tool.
-    pub(crate) fn new(offers: &[ToolOffer], cap: u64) -> Result<Self, (String, NotASchema)> {
+    pub(crate) fn new(offers: &[ToolOffer], cap: Option<u64>) -> Result<Self, (String, NotASchema)> {
         let compile = |offer: &ToolOffer| match Schema::compile(&offer.parameters) {
             Ok(schema) => Ok((offer.name.clone(), schema)),
             Err(error) => Err((offer.name.clone(), error)),
@@ -118,7 +118,7 @@ impl Toolset {
             let question = ask::question(args, id.into());
             return question.map(Action::Ask).map_err(|why| Refusal::new("tool.invalid_args", why.to_string()));
         }
-        let (reply_to, cap) = (Some(id.into()), Some(self.cap));
+        let (reply_to, cap) = (Some(id.into()), self.cap);
         let invalid = |why: serde_json::Error| Refusal::new("tool.invalid_args", why.to_string());
         if let Some(helper) = self.helpers.get(name) {
             let helper::Task { task } = serde_json::from_str(args).map_err(invalid)?;

@@ -81,7 +81,7 @@ fn model_failed(agent: &Agent, state: &mut State, cx: &Cx, failure: Failure) -> 
             Phase::Idle | Phase::Model | Phase::Tools => agent.call_model(state),
         };
     }
-    if trouble == Some(Trouble::TooLarge) && agent.manifest().spec.context.compact {
+    if trouble == Some(Trouble::TooLarge) && agent.compacts() {
         // A conversation that was summarised for this very request does not get shorter.
         let again = state.compacted.is_some_and(|last| last.iteration == cx.iteration);
         return match state.phase {
@@ -100,7 +100,7 @@ fn signal(agent: &Agent, state: &mut State, name: &str) -> Decision {
             state.unread |= state.phase == Phase::Model;
             Decision::none()
         }
-        INTERRUPT_SIGNAL if state.phase != Phase::Idle => {
+        INTERRUPT_SIGNAL if state.phase != Phase::Idle && agent.works_long() => {
             state.phase = Phase::Idle;
             given_up(state).and(reply::wait_for_message())
         }

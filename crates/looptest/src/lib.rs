@@ -12,10 +12,15 @@
 //! in it; a Loop in Rust is given by [`Recorded::with_loop`]. Everything here works under `cargo test` and nextest, and
 //! fails the way tests fail: it panics, at the caller's line, with a message that says what was expected and what
 //! happened. Snapshots are rewritten when `UPDATE_EXPECT` is set.
+//!
+//! With the feature `fake-model` there is a server, too, that speaks the protocols of four providers: see
+//! `looptest::fake`.
 #![forbid(unsafe_code)]
 
 mod expect;
 mod fail;
+#[cfg(feature = "fake-model")]
+pub mod fake;
 mod locate;
 mod ordered;
 mod record;

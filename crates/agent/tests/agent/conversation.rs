@@ -341,7 +341,7 @@ fn refusals_cuts_and_unknown_stops_are_no_answers() {
             call-1 landed: {"parts":[{"type":"text","text":"I can not help with that."},{"type":"tool_use","id":"c1","name":"now","args":"{}"}],"stop":"refusal","model":"m"}
             ended
             = Failed agent.refused: the model refused: I can not help with that.
-              state {"phase":"idle"}
+              state {"phase":"model"}
         "#]],
     );
     check(
@@ -356,7 +356,7 @@ fn refusals_cuts_and_unknown_stops_are_no_answers() {
             call-1 landed: {"parts":[{"type":"text","text":"Once upon a"}],"stop":"length","model":"m"}
             ended
             = Failed agent.output_truncated: the output limit of 100 tokens cut the answer; raise spec.model.maxOutputTokens. It began: Once upon a
-              state {"phase":"idle"}
+              state {"phase":"model"}
         "#]],
     );
     check(
@@ -371,7 +371,7 @@ fn refusals_cuts_and_unknown_stops_are_no_answers() {
             call-1 landed: {"parts":[{"type":"text","text":"Once upon a"}],"stop":{"other":"insufficient_system_resource"},"model":"m"}
             ended
             = Failed agent.unknown_stop: the model stopped for the unknown reason `insufficient_system_resource` after: Once upon a
-              state {"phase":"idle"}
+              state {"phase":"model"}
         "#]],
     );
 }
@@ -495,7 +495,7 @@ fn an_empty_reply_gets_one_more_chance() {
             call-5 landed: {"parts":[],"stop":"end_turn","model":"m"}
             ended
             = Failed agent.empty_reply: the model said nothing twice
-              state {"phase":"idle"}
+              state {"phase":"idle","empty":2}
         "#]],
     );
 }
@@ -513,7 +513,7 @@ fn a_failing_model_fails_the_run_with_its_own_code() {
             call-1 failed model.unauthorised: the key is wrong
             ended
             = Failed model.unauthorised: the key is wrong
-              state {"phase":"idle"}
+              state {"phase":"model"}
         "#]],
     );
 }

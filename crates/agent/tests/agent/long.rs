@@ -60,7 +60,7 @@ fn a_wrong_request_stays_wrong_with_every_model() {
             call-1 failed model.rejected: no such parameter
             ended
             = Failed model.rejected: no such parameter
-              state {"phase":"idle"}
+              state {"phase":"model"}
         "#]],
     );
 }
@@ -81,7 +81,7 @@ fn the_last_model_that_fails_ends_the_run() {
             call-2 failed model.unavailable: nobody there either
             ended
             = Failed model.unavailable: nobody there either
-              state {"phase":"idle","model":1}
+              state {"phase":"model","model":1}
         "#]],
     );
 }
@@ -106,7 +106,7 @@ fn a_refusal_is_answered_by_another_model_only_where_that_is_said() {
             call-2 landed: {"parts":[{"type":"text","text":"Nor will I."}],"stop":"refusal","model":"m"}
             ended
             = Failed agent.refused: the model refused: Nor will I.
-              state {"phase":"idle","model":1}
+              state {"phase":"model","model":1}
         "#]],
     );
 }
@@ -180,7 +180,7 @@ fn what_the_provider_calls_too_long_is_summarised_once_and_then_ends_clearly() {
             call-6 failed model.too_large: prompt is too long: 210000 tokens > 200000
             ended
             = Failed agent.context_full: the conversation is too long for the model: a summary did not make it fit; choose a model with a larger window, or give the work in smaller parts
-              state {"phase":"idle","compacted":{"iteration":2,"row":1}}
+              state {"phase":"model","compacted":{"iteration":2,"row":1}}
         "#]],
     );
 }
@@ -247,7 +247,7 @@ fn summaries_that_follow_each_other_end_the_run() {
             iteration 5
             ended
             = Failed agent.context_full: the conversation is too long for the model: the conversation fills the model's window again at once, summary after summary; choose a model with a larger window, or give the work in smaller parts
-              state {"phase":"idle","seen":{"tokens":405,"bytes":207},"compacted":{"iteration":4,"row":3}}
+              state {"phase":"tools","seen":{"tokens":405,"bytes":207},"compacted":{"iteration":4,"row":3}}
         "#]],
     );
 }
@@ -276,7 +276,7 @@ fn no_summary_is_wanted_where_the_manifest_says_so() {
             call-3 failed model.too_large: too long
             ended
             = Failed model.too_large: too long
-              state {"phase":"idle","seen":{"tokens":405,"bytes":104}}
+              state {"phase":"model","seen":{"tokens":405,"bytes":104}}
         "#]],
     );
 }

@@ -175,7 +175,7 @@ fn defaults_are_filled_in_and_the_normal_form_is_stable() {
     let manifest = Manifest::parse("a.yaml", small.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let agent = Agent::from_manifest(manifest, Vec::new()).expect("an agent");
     let bytes = String::from_utf8(agent.definition().to_vec()).expect("text");
-    expect![[r#"{"form":"loopd.agent/1","agent":{"apiVersion":"loopd.dev/v1alpha1","kind":"Agent","metadata":{"name":"demo","version":"1"},"spec":{"model":{"provider":"demo","script":"demo.json","maxOutputTokens":4096,"stream":true},"limits":{"iterations":50}}}}"#]].assert_eq(&bytes);
+    expect![[r#"{"form":"loopd.agent/2","agent":{"apiVersion":"loopd.dev/v1alpha1","kind":"Agent","metadata":{"name":"demo","version":"1"},"spec":{"model":{"provider":"demo","script":"demo.json","maxOutputTokens":4096,"stream":true},"limits":{"iterations":50}}}}"#]].assert_eq(&bytes);
     let again = Agent::from_definition(bytes.as_bytes()).expect("reads back");
     assert_eq!(again.definition(), agent.definition());
     assert_eq!((again.name(), again.version()), ("demo", "1"));
@@ -195,7 +195,7 @@ fn a_definition_needs_nothing_else() {
     assert!(text.contains(r#""properties":{"reasoning":{"type":"string"},"answer":"#), "{text}");
     for (bytes, why) in [
         (&b"{}"[..], "missing field `form`"),
-        (br#"{"form":"loopd.agent/2"}"#, "unknown variant `loopd.agent/2`"),
+        (br#"{"form":"loopd.agent/3"}"#, "unknown variant `loopd.agent/3`"),
         (b"\xff", "expected value"),
     ] {
         let error = Agent::from_definition(bytes).expect_err("is no definition").to_string();

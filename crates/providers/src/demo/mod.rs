@@ -3,33 +3,32 @@
 //! Its reply depends on the request alone, and its faults on the recorded attempt number; it remembers nothing.
 //! So a Run that is killed and resumed in another process sees the same model.
 
-mod scene;
-mod script;
-mod template;
-
 #[cfg(test)]
 mod tests;
 
-pub use script::{DemoScript, DemoTurn, DemoUse, Fault, FaultKind, Pace, ScriptError, When};
-pub use template::TemplateError;
+pub use loopd_script::{
+    Fault, FaultKind, Pace, Script as DemoScript, ScriptError, ScriptTurn as DemoTurn, ScriptUse as DemoUse,
+    TemplateError, When,
+};
 
 use crate::catalogue::ModelFacts;
 use crate::wire::within;
 use async_trait::async_trait;
-use loopd_kernel::Usage;
 use loopd_kernel::machine::ModelTerms;
-use loopd_kernel::model::{Message, ModelReply, Part, StopReason};
+use loopd_kernel::model::Part;
 use loopd_kernel::units::Price;
 use loopd_runtime::{CallContext, Delta, Model, ModelAnswer, ModelError, ModelRequest};
-use scene::Scene;
+use loopd_script::{Asked, Played, Scene};
 use std::time::Duration;
-use template::{Template, fill};
 
 /// The name under which it answers.
 pub const MODEL: &str = "demo";
 
-/// The estimate where a script gives no usage.
-const BYTES_PER_TOKEN: usize = 4;
+/// What its texts begin with, unless the script says.
+const LABEL: &str = "(demo model)";
+
+/// Whose reasoning it is.
+const ORIGIN: &str = "demo/demo";
 
 /// The demo model.
 #[derive(Debug, Clone)]
@@ -57,7 +56,7 @@ impl Demo {
     /// # Errors
     /// [`ScriptError`] when it cannot be played.
     pub fn new(script: DemoScript) -> Result<Self, ScriptError> {
-        script.check()?;
+        script.check_without_server()?;
         Ok(Self { script, terms: free(), facts: ModelFacts::default() })
     }
 
@@ -76,17 +75,22 @@ impl Demo {
     }
 
     async fn play(&self, request: &ModelRequest, context: &CallContext) -> Result<ModelAnswer, ModelError> {
-        let scene = Scene::of(request);
-        let turn =
-            self.script.turns.iter().find(|turn| scene.fits(&turn.when)).ok_or_else(|| {
-                ModelError::Rejected(format!("no turn of the demo script fits: {}", scene.describe()))
-            })?;
+        let scene = Scene::of(Asked {
+            model: &request.model,
+            constants: &request.constants,
+            messages: &request.messages,
+            max_output_tokens: request.max_output_tokens,
+        });
+        let (_, turn) = self
+            .script
+            .turn_for(&scene, |_| true)
+            .ok_or_else(|| ModelError::Rejected(format!("no turn of the demo script fits: {}", scene.describe())))?;
         let pace = turn.pace.unwrap_or(self.script.pace);
         let fault = turn.faults.iter().find(|fault| fault.attempt == context.attempt);
-        let answer = self.answer(turn, &scene, request);
+        let answer = signed(turn.answer(&scene, self.script.label.as_deref().unwrap_or(LABEL), "demo"));
         pause(pace.delay_ms).await;
         let words = match fault {
-            Some(fault) if fault.error == FaultKind::Cut => fault.after_words,
+            Some(fault) if fault.error == Some(FaultKind::Cut) => fault.after_words,
             Some(_) => 0,
             None => usize::MAX,
         };
@@ -99,29 +103,6 @@ impl Demo {
             Some(fault) => Err(failure(fault).await),
             None => Ok(answer),
         }
-    }
-
-    fn answer(&self, turn: &DemoTurn, scene: &Scene<'_>, request: &ModelRequest) -> ModelAnswer {
-        let said = turn.say.as_ref().map(|say| {
-            let text = Template::parse(say).map_or_else(|_| say.clone(), |say| say.text(scene));
-            if self.script.label.is_empty() { text } else { format!("{} {text}", self.script.label) }
-        });
-        let text = said.or_else(|| turn.json.as_ref().map(|json| fill(json, scene).to_string()));
-        let mut parts: Vec<Part> = text.map(|text| Part::Text { text }).into_iter().collect();
-        for (slot, tool) in turn.uses.iter().enumerate() {
-            let args = match fill(&tool.args, scene) {
-                serde_json::Value::String(text) => text,
-                args => args.to_string(),
-            };
-            let id = format!("demo_{}_{slot}", scene.turn);
-            parts.push(Part::ToolUse { id, name: tool.tool.clone(), args });
-        }
-        let stop = turn.stop.clone().unwrap_or(match turn.uses.is_empty() {
-            true => StopReason::EndTurn,
-            false => StopReason::ToolUse,
-        });
-        let reply = ModelReply { parts, stop, model: MODEL.into() };
-        limited(reply, turn.usage, request)
     }
 }
 
@@ -144,52 +125,23 @@ impl Model for Demo {
     }
 }
 
-/// Holds to the output limit as a real model does: it stops in the middle, and then asks for no tool.
-fn limited(mut reply: ModelReply, usage: Option<Usage>, request: &ModelRequest) -> ModelAnswer {
-    let mut usage = usage.unwrap_or_else(|| Usage {
-        input: tokens(request_bytes(request)),
-        output: tokens(reply.parts.iter().map(part_bytes).sum()),
-        ..Usage::default()
-    });
-    let limit = request.max_output_tokens;
-    if usage.output.saturating_add(usage.reasoning) > limit {
-        let mut text = reply.joined_text();
-        let bytes = usize::try_from(limit).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
-        text.truncate(text.floor_char_boundary(bytes));
-        reply = ModelReply { parts: vec![Part::Text { text }], stop: StopReason::Length, model: reply.model };
-        usage.reasoning = usage.reasoning.min(limit);
-        usage.output = limit - usage.reasoning;
+/// Says whose answer it is.
+fn signed(played: Played) -> ModelAnswer {
+    let Played { mut reply, usage } = played;
+    reply.model = MODEL.into();
+    for part in &mut reply.parts {
+        if let Part::Reasoning { origin, .. } = part {
+            *origin = ORIGIN.into();
+        }
     }
     ModelAnswer { reply, usage: Some(usage) }
-}
-
-fn tokens(bytes: usize) -> u64 {
-    bytes.div_ceil(BYTES_PER_TOKEN) as u64
-}
-
-fn request_bytes(request: &ModelRequest) -> usize {
-    let constants = &request.constants;
-    let system = constants.system.as_ref().map_or(0, String::len);
-    let tools = constants.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.parameters.len());
-    let messages = request.messages.iter().map(|message| match message.as_ref() {
-        Message::User { text, .. } | Message::Tool { text, .. } => text.len(),
-        Message::Assistant { parts } => parts.iter().map(part_bytes).sum(),
-    });
-    system + tools.sum::<usize>() + messages.sum::<usize>()
-}
-
-fn part_bytes(part: &Part) -> usize {
-    match part {
-        Part::Text { text } => text.len(),
-        Part::ToolUse { name, args, .. } => name.len() + args.len(),
-        Part::Reasoning { opaque, .. } => opaque.len(),
-    }
 }
 
 async fn failure(fault: &Fault) -> ModelError {
     let message = String::from("(demo model) a fault of the script");
     let retry_after = fault.retry_after_ms.map(Duration::from_millis);
-    match fault.error {
+    // A fault without one is refused with its script.
+    match fault.error.unwrap_or(FaultKind::Unavailable) {
         FaultKind::RateLimited => ModelError::RateLimited { message, retry_after },
         FaultKind::Unavailable => ModelError::Unavailable { message, retry_after },
         FaultKind::Cut => ModelError::Interrupted { message, usage: None },

@@ -2,7 +2,7 @@
 
 use super::*;
 use expect_test::{Expect, expect};
-use loopd_kernel::model::{ModelConstants, ToolOffer};
+use loopd_kernel::model::{Message, ModelConstants, StopReason, ToolOffer};
 use loopd_kernel::{CallId, Digest, EffectKey, RunId};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -290,6 +290,20 @@ fn pace_and_faults_show_recovery() {
 }
 
 #[test]
+fn what_it_thinks_is_reasoning_of_its_own() {
+    check(
+        r#"{"label": "", "turns": [{"when": {"model": "DEM"}, "reasoning": "about {{input}}", "say": "a"}, {"say": "b"}]}"#,
+        vec![user("q")],
+        expect![[r#"
+            after 0 ms, shown ["a"]
+            reasoning
+            text a
+            EndTurn (1, 1)
+        "#]],
+    );
+}
+
+#[test]
 fn the_output_limit_is_held() {
     let mut small = request(vec![user("q")]);
     small.max_output_tokens = 3;
@@ -333,8 +347,21 @@ fn a_wrong_script_says_what_is_wrong() {
     check(
         r#"{"turns": [{"say": "a", "wen": {}}]}"#,
         expect![
-            "unknown field `wen`, expected one of `when`, `say`, `json`, `use`, `pace`, `usage`, `stop`, `faults` at line 1 column 29"
+            "unknown field `wen`, expected one of `when`, `say`, `json`, `reasoning`, `use`, `pace`, `usage`, `stop`, `faults`, `times`, `on_wire` at line 1 column 29"
         ],
+    );
+    check(r#"{"turns": [{"say": "a", "times": 1}]}"#, expect!["turn 1 has `times`, which only a server can play"]);
+    check(
+        r#"{"turns": [{"say": "a", "faults": [{"attempt": 1, "on_wire": {"cut": {"bytes": 3}}}]}]}"#,
+        expect!["turn 1 has `on_wire`, which only a server can play"],
+    );
+    check(
+        r#"{"turns": [{"say": "a", "faults": [{"attempt": 2}]}]}"#,
+        expect!["turn 1, attempt 2: the fault needs `error` or `on_wire`"],
+    );
+    check(
+        r#"{"turns": [{"say": "a", "on_wire": {"chunk_bytes": 0}}]}"#,
+        expect!["turn 1: `chunk_bytes` must be at least 1"],
     );
 }
 

@@ -1,25 +1,43 @@
 //! What a request says, as the conditions and placeholders of a script see it.
 
-use super::script::When;
-use loopd_kernel::model::{Message, Part, ToolOffer};
-use loopd_runtime::ModelRequest;
+use crate::script::When;
+use loopd_kernel::model::{Message, ModelConstants, Part, ToolOffer};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How many characters of a message an error shows.
+const SHOWN: usize = 300;
+
+/// The part of a request that a script looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The model that is asked for.
+    pub model: &'a str,
+    /// System text, tools and output schema.
+    pub constants: &'a ModelConstants,
+    /// The messages, in order.
+    pub messages: &'a [Arc<Message>],
+    /// The largest number of output tokens.
+    pub max_output_tokens: u64,
+}
 
 /// Everything a turn may depend on: the request and nothing else.
 #[derive(Debug)]
-pub(super) struct Scene<'a> {
+pub struct Scene<'a> {
+    /// The request.
+    pub(crate) asked: Asked<'a>,
     /// The last user message.
-    pub(super) input: &'a str,
+    pub(crate) input: &'a str,
     /// The first user message.
-    pub(super) first: &'a str,
+    pub(crate) first: &'a str,
     /// The last message, whoever's.
-    pub(super) last: &'a str,
+    pub(crate) last: &'a str,
     /// The number of the model's turn, from 1.
-    pub(super) turn: usize,
+    pub(crate) turn: usize,
     /// The number of the model's turn since the last user message, from 1.
-    pub(super) step: usize,
+    pub(crate) step: usize,
     /// The results of each tool, in order.
-    pub(super) results: BTreeMap<&'a str, Vec<&'a str>>,
+    pub(crate) results: BTreeMap<&'a str, Vec<&'a str>>,
     /// Name, text and failure of the results since the model last spoke.
     fresh: Vec<(&'a str, &'a str, bool)>,
     system: &'a str,
@@ -27,8 +45,11 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    pub(super) fn of(request: &'a ModelRequest) -> Self {
+    /// What `asked` says.
+    #[must_use]
+    pub fn of(asked: Asked<'a>) -> Self {
         let mut scene = Self {
+            asked,
             input: "",
             first: "",
             last: "",
@@ -36,12 +57,12 @@ impl<'a> Scene<'a> {
             step: 1,
             results: BTreeMap::new(),
             fresh: Vec::new(),
-            system: request.constants.system.as_deref().unwrap_or_default(),
-            tools: &request.constants.tools,
+            system: asked.constants.system.as_deref().unwrap_or_default(),
+            tools: &asked.constants.tools,
         };
         let mut names: BTreeMap<&str, &str> = BTreeMap::new();
         let mut spoken = false;
-        for message in &request.messages {
+        for message in asked.messages {
             match message.as_ref() {
                 Message::User { text, .. } => {
                     if !spoken {
@@ -76,11 +97,13 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether all conditions hold.
-    pub(super) fn fits(&self, when: &When) -> bool {
+    #[must_use]
+    pub fn fits(&self, when: &When) -> bool {
         let contains = |text: &str, part: &str| text.to_lowercase().contains(&part.to_lowercase());
         let is = |wanted: &Option<String>, holds: &dyn Fn(&str) -> bool| wanted.as_deref().is_none_or(holds);
         let results_of = |name: &str| self.results.get(name).map_or(0, Vec::len);
-        is(&when.user_contains, &|part| contains(self.input, part))
+        is(&when.model, &|part| contains(self.asked.model, part))
+            && is(&when.user_contains, &|part| contains(self.input, part))
             && is(&when.system_contains, &|part| contains(self.system, part))
             && when.turn.is_none_or(|turn| turn == self.turn)
             && when.step.is_none_or(|step| step == self.step)
@@ -92,13 +115,14 @@ impl<'a> Scene<'a> {
     }
 
     /// A few words about it, for whoever writes the script.
-    pub(super) fn describe(&self) -> String {
+    #[must_use]
+    pub fn describe(&self) -> String {
         let fresh: Vec<&str> = self.fresh.iter().map(|(name, ..)| *name).collect();
         format!(
             "turn {}, step {}, fresh results of {fresh:?}, last user message {:?}",
             self.turn,
             self.step,
-            crate::wire::excerpt(self.input, &[])
+            self.input.chars().take(SHOWN).collect::<String>()
         )
     }
 }

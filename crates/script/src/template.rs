@@ -1,12 +1,12 @@
 //! Placeholders in the texts of a script.
 
-use super::scene::Scene;
+use crate::scene::Scene;
 use serde_json::Value;
 use std::fmt;
 
 /// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Template(Vec<Piece>);
+pub(crate) struct Template(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
@@ -43,7 +43,7 @@ impl fmt::Display for TemplateError {
 impl std::error::Error for TemplateError {}
 
 impl Template {
-    pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
@@ -58,7 +58,7 @@ impl Template {
     }
 
     /// The text with everything filled in. What is filled in is not looked at again.
-    pub(super) fn text(&self, scene: &Scene<'_>) -> String {
+    pub(crate) fn text(&self, scene: &Scene<'_>) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
             Piece::Slot(slot) => slot.text(scene),
@@ -126,7 +126,7 @@ fn pointed(scene: &Scene<'_>, name: &str, pointer: &str) -> Option<Value> {
 
 /// `value` with every text in it filled in. A placeholder that does not parse stays as it is; scripts are checked
 /// before they are played.
-pub(super) fn fill(value: &Value, scene: &Scene<'_>) -> Value {
+pub(crate) fn fill(value: &Value, scene: &Scene<'_>) -> Value {
     match value {
         Value::String(text) => Template::parse(text).map_or_else(|_| value.clone(), |text| text.value(scene)),
         Value::Array(items) => items.iter().map(|item| fill(item, scene)).collect(),

@@ -1,6 +1,7 @@
-//! The script of the demo model, as it is written. `docs/demo-model.md` teaches it.
+//! A script as it is written. `docs/demo-model.md` teaches it.
 
-use super::template::{Template, TemplateError};
+use crate::on_wire::OnWire;
+use crate::template::{Template, TemplateError};
 use loopd_kernel::Usage;
 use loopd_kernel::model::StopReason;
 use serde::{Deserialize, Serialize};
@@ -10,19 +11,16 @@ use std::collections::BTreeMap;
 /// A script: the first turn that fits the request is played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DemoScript {
-    /// What every text begins with, so that nobody takes it for the words of a real model.
-    #[serde(default = "label")]
-    pub label: String,
+pub struct Script {
+    /// What every text begins with. Without one the demo model has its own, so that nobody takes its texts for the
+    /// words of a real model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The pace of turns that have none of their own.
     #[serde(default)]
     pub pace: Pace,
     /// The turns.
-    pub turns: Vec<DemoTurn>,
-}
-
-fn label() -> String {
-    "(demo model)".into()
+    pub turns: Vec<ScriptTurn>,
 }
 
 /// How slowly it answers. Time passes only where it is asked for.
@@ -38,7 +36,7 @@ pub struct Pace {
 /// One turn of the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct DemoTurn {
+pub struct ScriptTurn {
     /// When it is played; always, where nothing is said.
     pub when: When,
     /// The text.
@@ -47,9 +45,12 @@ pub struct DemoTurn {
     /// The text as JSON, without the label: for answers that a program reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
+    /// What the model thinks before it speaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// The tools to use.
     #[serde(rename = "use", skip_serializing_if = "Vec::is_empty")]
-    pub uses: Vec<DemoUse>,
+    pub uses: Vec<ScriptUse>,
     /// Its own pace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
@@ -62,12 +63,19 @@ pub struct DemoTurn {
     /// Attempts that fail before one succeeds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// It is played at most so many times; then the next turn that fits is. Attempts that fail do not count. Only a
+    /// server can count: the demo model refuses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// How it is sent. Only a server can: the demo model refuses it.
+    #[serde(skip_serializing_if = "OnWire::is_usual")]
+    pub on_wire: OnWire,
 }
 
 /// A tool to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DemoUse {
+pub struct ScriptUse {
     /// Its name.
     pub tool: String,
     /// Its arguments. A string is sent as it stands: as JSON text, or as the nonsense of a confused model.
@@ -83,6 +91,9 @@ fn no_args() -> Value {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
+    /// The model that is asked for has this in its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The last user message contains this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_contains: Option<String>,
@@ -112,20 +123,25 @@ pub struct When {
     pub offers: Vec<String>,
 }
 
-/// An attempt that fails. The attempt number is recorded, so this too is the same after a restart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An attempt that fails. The attempt number is recorded, so this too is the same after a restart. For a server, a
+/// request that is the same as an earlier one, byte for byte, is its next attempt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// Which attempt, from 1.
     pub attempt: u32,
     /// How.
-    pub error: FaultKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<FaultKind>,
     /// How long the provider asks to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// After how many words a stream is cut.
     #[serde(default)]
     pub after_words: usize,
+    /// How it is sent. Only a server can: the demo model refuses it.
+    #[serde(default, skip_serializing_if = "OnWire::is_usual")]
+    pub on_wire: OnWire,
 }
 
 /// The ways to fail.
@@ -171,6 +187,30 @@ pub enum ScriptError {
         /// Its number in the script, from 1.
         turn: usize,
     },
+    /// A fault does nothing.
+    #[error("turn {turn}, attempt {attempt}: the fault needs `error` or `on_wire`")]
+    NoFault {
+        /// Its number in the script, from 1.
+        turn: usize,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// A setting of how an answer is sent cannot be right.
+    #[error("turn {turn}: {problem}")]
+    OnWire {
+        /// Its number in the script, from 1.
+        turn: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A turn needs a server that plays it.
+    #[error("turn {turn} has `{setting}`, which only a server can play")]
+    ServerOnly {
+        /// Its number in the script, from 1.
+        turn: usize,
+        /// What it has.
+        setting: &'static str,
+    },
     /// A turn has a placeholder that cannot be filled.
     #[error("turn {turn}: {problem}")]
     Template {
@@ -181,7 +221,7 @@ pub enum ScriptError {
     },
 }
 
-impl DemoScript {
+impl Script {
     /// Reads a script from JSON.
     ///
     /// # Errors
@@ -198,21 +238,56 @@ impl DemoScript {
         if self.turns.is_empty() {
             return Err(ScriptError::Empty);
         }
+        (1..).zip(&self.turns).try_for_each(|(turn, own)| own.check(turn))
+    }
+
+    /// The same for a player that is no server: it has no connection and keeps no count.
+    ///
+    /// # Errors
+    /// [`ScriptError`].
+    pub fn check_without_server(&self) -> Result<(), ScriptError> {
+        self.check()?;
         for (turn, own) in (1..).zip(&self.turns) {
-            if own.say.is_some() && own.json.is_some() {
-                return Err(ScriptError::TwoTexts { turn });
+            let travels = |on_wire: &OnWire| !on_wire.is_usual();
+            if travels(&own.on_wire) || own.faults.iter().any(|fault| travels(&fault.on_wire)) {
+                return Err(ScriptError::ServerOnly { turn, setting: "on_wire" });
             }
-            if own.say.is_none() && own.json.is_none() && own.uses.is_empty() {
-                return Err(ScriptError::Nothing { turn });
-            }
-            let problem = |problem| ScriptError::Template { turn, problem };
-            own.say.iter().try_for_each(|text| Template::parse(text).map(drop)).map_err(problem)?;
-            let values = own.json.iter().chain(own.uses.iter().map(|tool| &tool.args));
-            for value in values {
-                check_value(value).map_err(problem)?;
+            if own.times.is_some() {
+                return Err(ScriptError::ServerOnly { turn, setting: "times" });
             }
         }
         Ok(())
+    }
+}
+
+impl ScriptTurn {
+    fn check(&self, turn: usize) -> Result<(), ScriptError> {
+        if self.say.is_some() && self.json.is_some() {
+            return Err(ScriptError::TwoTexts { turn });
+        }
+        let is_silent = self.say.is_none() && self.json.is_none() && self.uses.is_empty();
+        if is_silent && !self.on_wire.replaces_the_answer() {
+            return Err(ScriptError::Nothing { turn });
+        }
+        for fault in &self.faults {
+            if fault.error.is_none() && fault.on_wire.is_usual() {
+                return Err(ScriptError::NoFault { turn, attempt: fault.attempt });
+            }
+        }
+        for on_wire in self.faults.iter().map(|fault| &fault.on_wire).chain([&self.on_wire]) {
+            let problem = |problem| ScriptError::OnWire { turn, problem };
+            if on_wire.chunk_bytes == Some(0) {
+                return Err(problem("`chunk_bytes` must be at least 1"));
+            }
+            if on_wire.status.is_some_and(|status| !(200..600).contains(&status)) {
+                return Err(problem("`status` must be from 200 to 599"));
+            }
+        }
+        let problem = |problem| ScriptError::Template { turn, problem };
+        let texts = self.say.iter().chain(&self.reasoning);
+        texts.clone().try_for_each(|text| Template::parse(text).map(drop)).map_err(problem)?;
+        let mut values = self.json.iter().chain(self.uses.iter().map(|tool| &tool.args));
+        values.try_for_each(check_value).map_err(problem)
     }
 }
 
@@ -225,16 +300,16 @@ fn check_value(value: &Value) -> Result<(), TemplateError> {
     }
 }
 
-impl Default for DemoScript {
+impl Default for Script {
     /// It answers anything, and says what it is.
     fn default() -> Self {
-        let turn = |last_tool: Option<&str>, say: &str| DemoTurn {
+        let turn = |last_tool: Option<&str>, say: &str| ScriptTurn {
             when: When { last_tool: last_tool.map(str::to_owned), ..When::default() },
             say: Some(say.into()),
-            ..DemoTurn::default()
+            ..ScriptTurn::default()
         };
         Self {
-            label: label(),
+            label: None,
             pace: Pace::default(),
             turns: vec![
                 turn(Some("*"), "The tool answered: {{last}}"),

@@ -1,0 +1,14 @@
+//! The fake model server: our own adapters talk to it, and requests that a provider would refuse are refused.
+
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod responses;
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod strict;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod talks;
