@@ -14,11 +14,19 @@ pub enum What {
     /// The answer to a commit arrives, or the commit is made again.
     Answer(usize, RunId, Epoch),
     /// A request of a worker has ended.
-    Done(usize, RunId, Epoch, Box<(CallId, Input)>),
+    Done(usize, RunId, Epoch, Box<Done>),
     /// People look.
     People,
     /// Somebody dies, is paused, or has its clock set.
     Fate,
+}
+
+/// How a request ended.
+pub struct Done {
+    pub call: CallId,
+    /// Which of the requests for this Call, in the world's count.
+    pub number: u64,
+    pub input: Input,
 }
 
 struct Due {
@@ -57,7 +65,7 @@ impl Ord for Due {
 #[derive(Default)]
 pub struct Agenda {
     due: BinaryHeap<Due>,
-    number: u64,
+    pub number: u64,
     /// Milliseconds since the world began.
     pub now: u64,
 }

@@ -1,7 +1,7 @@
 //! One Run while a bare worker drives it: input, apply, commit, and only then what is permitted.
 
 use super::World;
-use super::agenda::What;
+use super::agenda::{Done, What};
 use super::loops::{Offers, named};
 use super::outside::{Answer, Sending};
 use super::worker::{Me, SKEW_MS, ready};
@@ -13,10 +13,10 @@ use loopd_kernel::record::Setback;
 use loopd_kernel::{CallId, Epoch, ErasedLoop, Failure, Machine, MicroUsd, Permit, Projection, RunId, Seq, TimeMs, Usage};
 use loopd_runtime::driver::{self, Holder, Loaded};
 use loopd_store::{Batch, Expectation, InboxItem, Store, StoreError, Write};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Entries after which a snapshot is taken.
-const SNAPSHOT: u64 = 48;
+const SNAPSHOT: u64 = 24;
 /// A Run that waits for a time nearer than this stays.
 const LINGER_MS: u64 = 5_000;
 
@@ -50,12 +50,17 @@ pub struct Drive {
     machine: Machine,
     definition: &'static dyn ErasedLoop,
     queue: VecDeque<(Input, Option<i64>)>,
-    flights: BTreeSet<CallId>,
+    /// The request that is under way for a Call.
+    flights: BTreeMap<CallId, u64>,
     unanswered: Option<Unanswered>,
     since_snapshot: u64,
     /// The inbox may hold more than was read.
     more: bool,
     blocked: bool,
+    /// Nothing was intended, since there was no lease.
+    drained: bool,
+    /// Something may have come while it waited for the store.
+    missed: bool,
     looked_at: TimeMs,
     wake: u64,
     /// It was given up in a commit, or taken away.
@@ -69,11 +74,13 @@ impl Drive {
             machine: Machine::new(loaded.projection),
             definition: named(loop_name),
             queue: VecDeque::new(),
-            flights: BTreeSet::new(),
+            flights: BTreeMap::new(),
             unanswered: None,
             since_snapshot: loaded.since_snapshot,
             more: false,
             blocked: false,
+            drained: false,
+            missed: false,
             looked_at: TimeMs(i64::MIN),
             wake: u64::MAX,
             over: false,
@@ -93,9 +100,10 @@ impl Drive {
     }
 
     /// A request has ended, unless nobody waits for it any more.
-    pub fn settle(&mut self, call: CallId, input: Input) {
-        if self.flights.remove(&call) {
-            self.push(input);
+    pub fn settle(&mut self, done: Done) {
+        if self.flights.get(&done.call) == Some(&done.number) {
+            self.flights.remove(&done.call);
+            self.push(done.input);
         }
     }
 
@@ -104,6 +112,8 @@ impl Drive {
         while me.alive && !self.over && self.unanswered.is_none() {
             if let Some((input, item)) = self.queue.pop_front() {
                 self.step(input, item, me, world);
+            } else if self.missed {
+                self.look_around(me, world);
             } else if self.rests(me, world) || self.more {
                 // Whatever came meanwhile moves it before it is released.
                 if !self.read_inbox(me, world) && self.rests(me, world) {
@@ -115,7 +125,8 @@ impl Drive {
                 break;
             }
         }
-        if let Some(at) = self.projection().wake_after(self.looked_at).filter(|_| !self.over) {
+        let idle = !self.over && self.unanswered.is_none();
+        if let Some(at) = self.projection().wake_after(self.looked_at).filter(|_| idle) {
             let now = world.agenda.now;
             let in_ms = at.since(me.wall(now)).max(1);
             if self.wake <= now || self.wake > now + in_ms {
@@ -139,7 +150,9 @@ impl Drive {
 
     /// Reads the inbox, and queues what is due.
     pub fn look_around(&mut self, me: &mut Me, world: &mut World) {
-        if !me.alive || self.over {
+        // While it waits for the store it looks at nothing else.
+        self.missed = self.unanswered.is_some();
+        if !me.alive || self.over || self.missed {
             return;
         }
         self.read_inbox(me, world);
@@ -154,8 +167,9 @@ impl Drive {
             let (question, end, actor) = (open.id, QuestionEnd::TimedOut, "loopd".to_owned());
             Input::Answer { question, end, actor, value: String::new(), given_at: now }
         });
-        let again = wanted.iter().any(|call| call.not_before.is_some_and(|at| at <= now)).then_some(Input::Continue);
-        self.queue.extend(timers.chain(expired).chain(again).map(|input| (input, None)));
+        let again = std::mem::take(&mut self.drained)
+            || wanted.iter().any(|call| call.not_before.is_some_and(|at| at <= now));
+        self.queue.extend(timers.chain(expired).chain(again.then_some(Input::Continue)).map(|input| (input, None)));
     }
 
     /// True: there were items that apply.
@@ -184,6 +198,7 @@ impl Drive {
         let (applied, before) = (self.applied(me, world), self.projection().head.seq);
         let questions = self.projection().questions.clone();
         let result = self.effect_result(&input);
+        self.drained = applied.window_ms == 0;
         let mut env = Env {
             now: me.wall(applied.now),
             epoch: self.epoch,
@@ -348,16 +363,15 @@ impl Drive {
             self.push(Input::Settle { call, settling, usage: Some(Usage::default()), cost: Some(MicroUsd(0)) });
             return;
         }
-        world.is_intended(dispatch.run, call, self.epoch);
+        let head = world.is_intended(dispatch.run, call, self.epoch);
         let (at, lease) = (TimeMs(0).after(now), TimeMs(0).after(me.lease_ms()));
-        let head = ready(me.store.run(dispatch.run)).unwrap().unwrap().head;
         let answer = world.outside.call(&dispatch, Sending { at, wall, lease, head, left });
         self.flies(call, answer, me, world);
     }
 
     fn probe(&mut self, probes: &[Probe], me: &mut Me, world: &mut World) {
         for probe in probes {
-            if !self.flights.contains(&probe.call.id) {
+            if !self.flights.contains_key(&probe.call.id) {
                 let now = world.agenda.now;
                 let answer = world.outside.probe(probe, TimeMs(0).after(now), me.wall(now));
                 self.flies(probe.call.id, answer, me, world);
@@ -366,8 +380,10 @@ impl Drive {
     }
 
     fn flies(&mut self, call: CallId, answer: Answer, me: &Me, world: &mut World) {
-        self.flights.insert(call);
-        let done = What::Done(me.number, self.run(), self.epoch, Box::new((call, answer.input)));
+        let number = world.agenda.number;
+        self.flights.insert(call, number);
+        let done = Box::new(Done { call, number, input: answer.input });
+        let done = What::Done(me.number, self.run(), self.epoch, done);
         world.agenda.add(answer.after_ms, done);
     }
 
@@ -383,6 +399,15 @@ impl Drive {
         let unrecorded = self.unanswered.take().filter(|step| !step.committed).and_then(|step| step.result);
         let queued = self.queue.iter().filter_map(|(input, _)| self.effect_result(input));
         unrecorded.into_iter().chain(queued).collect()
+    }
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { epoch, queue, flights, unanswered, more, blocked, drained, missed, wake, over, .. } = self;
+        let waits = unanswered.as_ref().map(|step| (step.before, step.unsure, step.committed));
+        write!(f, "{epoch} {queue:?} flights={flights:?} waits={waits:?} more={more} blocked={blocked} drained={drained} ")?;
+        write!(f, "missed={missed} wake={wake} over={over} {:?}", self.projection())
     }
 }
 

@@ -79,7 +79,7 @@ impl World {
 
     /// Whether the worker dies at this moment.
     fn dies(&self, me: &mut Me) -> bool {
-        me.alive = me.alive && (self.is_quiet() || !me.chance.one_in(300));
+        me.alive = me.alive && (self.is_quiet() || !me.chance.one_in(400));
         !me.alive
     }
 
@@ -102,11 +102,12 @@ impl World {
         assert_eq!(witness.projection(), projection, "the journal means something else than its worker believes");
     }
 
-    /// A Call is being sent: its intent is durable, and for this worker.
-    fn is_intended(&self, run: RunId, call: CallId, epoch: Epoch) {
-        let told = self.witnesses.get(&run).and_then(|witness| witness.told(call));
-        let last = told.and_then(|told| told.intents.last());
+    /// A Call is being sent: its intent is durable, and for this worker. Returns the head that the store holds.
+    fn is_intended(&self, run: RunId, call: CallId, epoch: Epoch) -> Seq {
+        let witness = &self.witnesses[&run];
+        let last = witness.told(call).and_then(|told| told.intents.last());
         assert!(last.is_some_and(|(_, whose)| *whose == epoch), "{call} is sent without an intent for {epoch}");
+        witness.projection().head.seq
     }
 
     /// Whether the Call may have changed the world.
@@ -155,6 +156,13 @@ thread_local! {
 /// Two live workers at any time, and those that are gone.
 struct Crew {
     workers: Vec<Worker>,
+}
+
+impl std::fmt::Debug for Crew {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let alive = self.workers.iter().filter(|worker| worker.me.alive);
+        f.debug_map().entries(alive.map(|worker| ((worker.me.number, worker.me.paused), &worker.runs))).finish()
+    }
 }
 
 impl Crew {
@@ -244,7 +252,7 @@ pub fn live(seed: u64, steps: &AtomicU64) -> Digest {
     world.agenda.add(1_000, What::Fate);
     while let Some(what) = world.agenda.next() {
         let now = world.agenda.now;
-        assert!(now < TROUBLE_MS + PATIENCE_MS, "a run neither ends nor asks: {:?}", world.rows());
+        assert!(now < TROUBLE_MS + PATIENCE_MS, "a run neither ends nor asks: {:?} {crew:#?}", world.rows());
         match what {
             What::People => {
                 let rows = world.rows();
@@ -258,7 +266,7 @@ pub fn live(seed: u64, steps: &AtomicU64) -> Digest {
             What::Fate => {
                 world.quiet.store(now > TROUBLE_MS, Ordering::Relaxed);
                 crew.fate(&mut world);
-                world.agenda.add(2_000 + world.chance.below(12_000), What::Fate);
+                world.agenda.add(3_000 + world.chance.below(18_000), What::Fate);
             }
             What::Beat(number) | What::Hint(number, _) | What::Answer(number, ..) | What::Done(number, ..) => {
                 crew.meets(number, what, &mut world);

@@ -1,7 +1,7 @@
 //! A worker without a runtime: it claims Runs, and takes turns at driving them.
 
 use super::World;
-use super::agenda::What;
+use super::agenda::{Done, What};
 use super::drive::Drive;
 use crate::chance::Chance;
 use loopd_kernel::machine::{Input, Settling};
@@ -118,7 +118,7 @@ impl Worker {
         let until = self.me.wall(now).after(LEASE_MS);
         ready(self.me.store.heartbeat(self.me.id, until)).unwrap();
         self.me.lease = (now + LEASE_MS, until);
-        world.agenda.add(2_000 + self.me.chance.below(2_000), What::Beat(self.me.number));
+        world.agenda.add(3_000 + self.me.chance.below(2_000), What::Beat(self.me.number));
         let claim = Claim { worker: self.me.id, now: self.me.wall(now), loops: Vec::new(), limit: 4, only: None };
         for claimed in ready(self.me.store.claim(claim)).unwrap() {
             let row = claimed.row;
@@ -144,10 +144,10 @@ impl Worker {
     }
 
     /// A request has ended, perhaps for a Run that is not driven here any more.
-    fn done(&mut self, (run, epoch): (RunId, Epoch), (call, input): (CallId, Input), world: &mut World) {
+    fn done(&mut self, (run, epoch): (RunId, Epoch), done: Done, world: &mut World) {
         if self.runs.get(&run).is_some_and(|drive| drive.epoch == epoch) {
-            self.with(run, world, |drive, _, _| drive.settle(call, input));
-        } else if let Input::Settle { settling: Settling::Landed(output), .. } = input
+            self.with(run, world, |drive, _, _| drive.settle(done));
+        } else if let Input::Settle { call, settling: Settling::Landed(output), .. } = done.input
             && world.is_effect(run, call)
         {
             deposit(&mut self.me, (run, epoch), call, output, world);
