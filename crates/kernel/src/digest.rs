@@ -40,8 +40,7 @@ impl Digest {
     /// # Errors
     /// [`NotADigest`] when `text` is not 43 base64url characters of 32 bytes.
     pub fn parse(text: &str) -> Result<Self, NotADigest> {
-        let bytes = base64url::decode(text).ok_or(NotADigest)?;
-        bytes.try_into().map(Self).map_err(|_| NotADigest)
+        base64url::decode_array(text).map(Self).ok_or(NotADigest)
     }
 
     /// The first eight characters: enough to recognise a digest in a table.
@@ -56,6 +55,21 @@ impl Digest {
     #[must_use]
     pub fn text(&self) -> String {
         base64url::encode(&self.0)
+    }
+}
+
+/// Reads a value from its textual form, of which no copy is made.
+pub(crate) struct Parsed<T, E>(pub(crate) fn(&str) -> Result<T, E>);
+
+impl<T, E: fmt::Display> de::Visitor<'_> for Parsed<T, E> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<F: de::Error>(self, text: &str) -> Result<T, F> {
+        (self.0)(text).map_err(F::custom)
     }
 }
 
@@ -85,14 +99,13 @@ impl fmt::Debug for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text())
+        serializer.serialize_str(base64url::encode_into(&self.0, &mut [0; base64url::encoded_len(32)]))
     }
 }
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(de::Error::custom)
+        deserializer.deserialize_str(Parsed(Self::parse))
     }
 }
 

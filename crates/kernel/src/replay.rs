@@ -229,6 +229,9 @@ impl<'a> Replayer<'a> {
             let (theirs, ours) = (told(decided, &entry.payload), told(&ours.record, &ours.payload));
             return Err(divergence(entry.seq, what, theirs, ours));
         }
+        if ours.record.patch == decided.patch {
+            return Ok(());
+        }
         let (theirs, ours) = (state(&decided.patch), state(&ours.record.patch));
         if theirs == ours { Ok(()) } else { Err(divergence(entry.seq, "state", theirs, ours)) }
     }

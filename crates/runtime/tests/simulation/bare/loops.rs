@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 /// How long an attempt may take.
 pub const TIMEOUT_MS: u64 = 20_000;
 /// How often a parent goes around.
-const LAPS: u64 = 6;
+const LAPS: u64 = 12;
 
 /// What there is to call. `shift` can be asked, and does not say how late it lands.
 pub struct Offers;

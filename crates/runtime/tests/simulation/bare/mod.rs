@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use worker::{Me, SKEW_MS, Worker, ready};
 
 /// For so long nothing is left alone.
-const TROUBLE_MS: u64 = 240_000;
+const TROUBLE_MS: u64 = 600_000;
 /// After that the Runs have so long to end.
 const PATIENCE_MS: u64 = 1_200_000;
 
@@ -79,7 +79,7 @@ impl World {
 
     /// Whether the worker dies at this moment.
     fn dies(&self, me: &mut Me) -> bool {
-        me.alive = me.alive && (self.is_quiet() || !me.chance.one_in(400));
+        me.alive = me.alive && (self.is_quiet() || !me.chance.one_in(600));
         !me.alive
     }
 
@@ -122,7 +122,7 @@ impl World {
     /// The Run that everything begins with; nobody drives it yet.
     fn begin(&mut self) {
         let (run, epoch) = (RunId([7; 16]), Epoch(1));
-        let budget = 20_000 + self.chance.below(60_000);
+        let budget = 2_000 + self.chance.below(8_000);
         let limits =
             Limits { micro_usd: Some(MicroUsd(budget)), iterations: Some(200), ..Limits::default() };
         let admission = Admission { tenant: "default".into(), input: "\"in\"".into(), limits, key: None };
@@ -266,7 +266,7 @@ pub fn live(seed: u64, steps: &AtomicU64) -> Digest {
             What::Fate => {
                 world.quiet.store(now > TROUBLE_MS, Ordering::Relaxed);
                 crew.fate(&mut world);
-                world.agenda.add(3_000 + world.chance.below(18_000), What::Fate);
+                world.agenda.add(4_000 + world.chance.below(30_000), What::Fate);
             }
             What::Beat(number) | What::Hint(number, _) | What::Answer(number, ..) | What::Done(number, ..) => {
                 crew.meets(number, what, &mut world);
