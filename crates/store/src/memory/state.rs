@@ -312,8 +312,9 @@ impl State {
             None => u64::MAX,
             Some(cursor) => self.runs.get(&cursor).map_or(0, |run| run.number),
         };
-        let newest_first = self.created.range(..end).rev().filter_map(|(_, run)| self.run(*run));
-        let rows = newest_first.filter(|row| filter.shows(row)).take(filter.limit.saturating_add(1)).collect();
+        let newest_first = self.created.range(..end).rev().filter_map(|(_, run)| self.runs.get(run));
+        let shown = newest_first.map(|run| &run.row).filter(|row| filter.shows(row));
+        let rows = shown.take(filter.limit.saturating_add(1)).cloned().collect();
         Page::of_rows(rows, filter.limit)
     }
 

@@ -16,7 +16,7 @@ use loopd_store::{Batch, Expectation, InboxItem, Store, StoreError, Write};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Entries after which a snapshot is taken.
-const SNAPSHOT: u64 = 48;
+const SNAPSHOT: u64 = 32;
 /// A Run that waits for a time nearer than this stays.
 const LINGER_MS: u64 = 5_000;
 

@@ -115,8 +115,10 @@ impl World {
         self.witnesses.get(&run).and_then(|witness| witness.told(call)).is_some_and(witness::Told::is_effect)
     }
 
-    fn rows(&self) -> Vec<RunRow> {
-        ready(self.store.runs(RunFilter { limit: 99, ..RunFilter::default() })).unwrap().items
+    /// The Runs with one of these statuses; of all when there are none.
+    fn rows(&self, statuses: &[RunStatus]) -> Vec<RunRow> {
+        let filter = RunFilter { statuses: statuses.to_vec(), limit: 99, ..RunFilter::default() };
+        ready(self.store.runs(filter)).unwrap().items
     }
 
     /// The Run that everything begins with; nobody drives it yet.
@@ -252,14 +254,14 @@ pub fn live(seed: u64, steps: &AtomicU64) -> Digest {
     world.agenda.add(1_000, What::Fate);
     while let Some(what) = world.agenda.next() {
         let now = world.agenda.now;
-        assert!(now < TROUBLE_MS + PATIENCE_MS, "a run neither ends nor asks: {:?} {crew:#?}", world.rows());
+        assert!(now < TROUBLE_MS + PATIENCE_MS, "a run neither ends nor asks: {:?} {crew:#?}", world.rows(&[]));
         match what {
             What::People => {
-                let rows = world.rows();
-                if rows.iter().all(|row| row.status == RunStatus::Ended) {
+                let open = world.rows(&[RunStatus::Running, RunStatus::Suspended, RunStatus::Parked]);
+                if open.is_empty() {
                     break;
                 }
-                people.look(&rows, &mut world);
+                people.look(&open, &mut world);
                 world.agenda.add(500 + world.chance.below(5_000), What::People);
             }
             What::Fate if world.is_quiet() => {}
@@ -281,7 +283,7 @@ pub fn live(seed: u64, steps: &AtomicU64) -> Digest {
 /// Everything has ended: the Journals are held against what happened.
 fn judge(mut world: World) -> Digest {
     let mut watched = Vec::new();
-    for row in world.rows() {
+    for row in world.rows(&[]) {
         let witness = world.witnesses.remove(&row.run).unwrap();
         witness.finish(&row, world.outside.of(row.run));
         assert_eq!(ready(world.store.questions(Some(row.run), 9)).unwrap(), [], "ended with questions");

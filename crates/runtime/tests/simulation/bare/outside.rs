@@ -76,7 +76,7 @@ impl Outside {
         sending: &Sending,
         chance: &mut Chance,
     ) -> Answer {
-        let (call, fate) = (dispatch.call.id, chance.below(12));
+        let (call, fate) = (dispatch.call.id, chance.below(24));
         if fate == 0 {
             let failure = Failure::new("tool.refused", "not today");
             let input = settle(call, Settling::Failed(failure, Disposition::DidNotHappen), None);

@@ -21,12 +21,10 @@ impl People {
         Self { chance, cancels_at, looks: 0 }
     }
 
-    /// One look at every Run that is not at its end.
-    pub fn look(&mut self, rows: &[RunRow], world: &mut World) {
+    /// One look at every Run that has not ended.
+    pub fn look(&mut self, open: &[RunRow], world: &mut World) {
         self.looks += 1;
-        for row in rows.iter().filter(|row| row.status != RunStatus::Ended) {
-            self.look_at(row, world);
-        }
+        open.iter().for_each(|row| self.look_at(row, world));
     }
 
     fn look_at(&mut self, row: &RunRow, world: &mut World) {
