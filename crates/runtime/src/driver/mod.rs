@@ -9,8 +9,8 @@ mod patience;
 mod perform;
 mod transcript;
 
-pub use activation::{Activation, DriveError, Signals};
 pub use activation::input_of;
+pub use activation::{Activation, DriveError, Signals};
 pub use commit::{CommitError, Holder, batch, new_row, status};
 pub use lease::Lease;
 pub use load::{LoadError, Loaded, load};

@@ -10,7 +10,9 @@ use loopd_kernel::machine::{Env, Input, MachineError, Pace, Probe, Refused, Sett
 use loopd_kernel::projection::Status;
 use loopd_kernel::question::{OpenQuestion, QuestionEnd};
 use loopd_kernel::record::Setback;
-use loopd_kernel::{CallId, Epoch, ErasedLoop, Failure, Machine, MicroUsd, Permit, Projection, RunId, Seq, TimeMs, Usage};
+use loopd_kernel::{
+    CallId, Epoch, ErasedLoop, Failure, Machine, MicroUsd, Permit, Projection, RunId, Seq, TimeMs, Usage,
+};
 use loopd_runtime::driver::{self, Holder, Loaded};
 use loopd_store::{Batch, Expectation, InboxItem, Store, StoreError, Write};
 use std::collections::{BTreeMap, VecDeque};
@@ -167,8 +169,8 @@ impl Drive {
             let (question, end, actor) = (open.id, QuestionEnd::TimedOut, "loopd".to_owned());
             Input::Answer { question, end, actor, value: String::new(), given_at: now }
         });
-        let again = std::mem::take(&mut self.drained)
-            || wanted.iter().any(|call| call.not_before.is_some_and(|at| at <= now));
+        let again =
+            std::mem::take(&mut self.drained) || wanted.iter().any(|call| call.not_before.is_some_and(|at| at <= now));
         self.queue.extend(timers.chain(expired).chain(again.then_some(Input::Continue)).map(|input| (input, None)));
     }
 
@@ -183,7 +185,8 @@ impl Drive {
         let fresh: Vec<InboxItem> = items.into_iter().filter(applies).collect();
         let found = !fresh.is_empty();
         self.more = found && parked && fresh.len() < read;
-        self.queue.extend(fresh.into_iter().map(|item| (item.id, driver::input_of(item))).map(|(id, it)| (it, Some(id))));
+        self.queue
+            .extend(fresh.into_iter().map(|item| (item.id, driver::input_of(item))).map(|(id, it)| (it, Some(id))));
         found
     }
 
@@ -245,7 +248,8 @@ impl Drive {
             base.unwrap_or_else(|| (self.projection().head.seq, self.projection().questions.clone()));
         self.since_snapshot += step.entries.len() as u64;
         let sealed = matches!(self.projection().status, Status::Ended(_));
-        let keeps = !(sealed || (self.rests(me, world) && !self.more && !step.more));
+        let goes_on = step.more || self.more || !self.rests(me, world);
+        let keeps = goes_on && !sealed;
         let snapshot = self.since_snapshot >= SNAPSHOT && !step.entries.is_empty();
         let (result, unsure, committed) = (None, false, false);
         let unanswered =
@@ -260,11 +264,7 @@ impl Drive {
         let mut batch = driver::batch(self.projection(), step, *before, questions, &holder, *snapshot);
         if step.definition_changed {
             let Projection { run, version, definition, .. } = self.projection();
-            batch.writes.push(Write::ChangeDefinition {
-                run: *run,
-                version: version.clone(),
-                definition: *definition,
-            });
+            batch.writes.push(Write::ChangeDefinition { run: *run, version: version.clone(), definition: *definition });
         }
         batch.writes.extend(item.map(|id| Write::TakeInbox { run: self.run(), id }));
         batch
@@ -406,7 +406,10 @@ impl std::fmt::Debug for Drive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { epoch, queue, flights, unanswered, more, blocked, drained, missed, wake, over, .. } = self;
         let waits = unanswered.as_ref().map(|step| (step.before, step.unsure, step.committed));
-        write!(f, "{epoch} {queue:?} flights={flights:?} waits={waits:?} more={more} blocked={blocked} drained={drained} ")?;
+        write!(
+            f,
+            "{epoch} {queue:?} flights={flights:?} waits={waits:?} more={more} blocked={blocked} drained={drained} "
+        )?;
         write!(f, "missed={missed} wake={wake} over={over} {:?}", self.projection())
     }
 }

@@ -32,8 +32,7 @@ impl Offers {
         })
     }
 
-    pub const PRICE: Price =
-        Price { input: 1_000_000, output: 1_000_000, cache_read: 0, cache_write: 0, reasoning: 0 };
+    pub const PRICE: Price = Price { input: 1_000_000, output: 1_000_000, cache_read: 0, cache_write: 0, reasoning: 0 };
 }
 
 impl Catalog for Offers {
@@ -115,7 +114,7 @@ impl Loop for Parent {
             Event::ChildParked { name, .. } => {
                 tally.raised += 1;
                 let by = Limits { micro_usd: Some(MicroUsd(250)), ..Limits::default() };
-                Decision::none().and(if tally.raised % 4 == 0 {
+                Decision::none().and(if tally.raised.is_multiple_of(4) {
                     Action::CancelChild { child: name, reason: "it takes too much".into() }
                 } else {
                     Action::RaiseChild { child: name, by }
