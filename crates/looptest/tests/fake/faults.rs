@@ -58,6 +58,8 @@ async fn refusals_have_the_form_of_their_provider() {
             rate limited
               openai streamed: model.rate_limited wait None
               openai whole: model.rate_limited wait None
+              responses streamed: model.rate_limited wait None
+              responses whole: model.rate_limited wait None
               anthropic streamed: model.rate_limited wait None
               anthropic whole: model.rate_limited wait None
               gemini streamed: model.rate_limited wait None
@@ -65,6 +67,8 @@ async fn refusals_have_the_form_of_their_provider() {
             rate limited, wait
               openai streamed: model.rate_limited wait Some(2.5s)
               openai whole: model.rate_limited wait Some(2.5s)
+              responses streamed: model.rate_limited wait Some(2.5s)
+              responses whole: model.rate_limited wait Some(2.5s)
               anthropic streamed: model.rate_limited wait Some(3s)
               anthropic whole: model.rate_limited wait Some(3s)
               gemini streamed: model.rate_limited wait Some(2.5s)
@@ -72,6 +76,8 @@ async fn refusals_have_the_form_of_their_provider() {
             unavailable
               openai streamed: model.unavailable wait None
               openai whole: model.unavailable wait None
+              responses streamed: model.unavailable wait None
+              responses whole: model.unavailable wait None
               anthropic streamed: model.unavailable wait None
               anthropic whole: model.unavailable wait None
               gemini streamed: model.unavailable wait None
@@ -79,6 +85,8 @@ async fn refusals_have_the_form_of_their_provider() {
             rejected
               openai streamed: model.rejected wait None
               openai whole: model.rejected wait None
+              responses streamed: model.rejected wait None
+              responses whole: model.rejected wait None
               anthropic streamed: model.rejected wait None
               anthropic whole: model.rejected wait None
               gemini streamed: model.rejected wait None
@@ -86,6 +94,8 @@ async fn refusals_have_the_form_of_their_provider() {
             too large
               openai streamed: model.too_large wait None
               openai whole: model.too_large wait None
+              responses streamed: model.too_large wait None
+              responses whole: model.too_large wait None
               anthropic streamed: model.too_large wait None
               anthropic whole: model.too_large wait None
               gemini streamed: model.too_large wait None
@@ -93,6 +103,8 @@ async fn refusals_have_the_form_of_their_provider() {
             unauthorised
               openai streamed: model.unauthorised wait None
               openai whole: model.unauthorised wait None
+              responses streamed: model.unauthorised wait None
+              responses whole: model.unauthorised wait None
               anthropic streamed: model.unauthorised wait None
               anthropic whole: model.unauthorised wait None
               gemini streamed: model.unauthorised wait None
@@ -129,6 +141,8 @@ async fn broken_connections_and_broken_answers() {
             cut
               openai streamed: model.interrupted wait None
               openai whole: model.interrupted wait None
+              responses streamed: model.interrupted wait None
+              responses whole: model.interrupted wait None
               anthropic streamed: model.interrupted wait None
               anthropic whole: model.interrupted wait None
               gemini streamed: model.interrupted wait None
@@ -136,6 +150,8 @@ async fn broken_connections_and_broken_answers() {
             cut before the head
               openai streamed: model.interrupted wait None
               openai whole: model.interrupted wait None
+              responses streamed: model.interrupted wait None
+              responses whole: model.interrupted wait None
               anthropic streamed: model.interrupted wait None
               anthropic whole: model.interrupted wait None
               gemini streamed: model.interrupted wait None
@@ -143,6 +159,8 @@ async fn broken_connections_and_broken_answers() {
             cut in event 3
               openai streamed: model.interrupted wait None
               openai whole: "one two three four" EndTurn
+              responses streamed: model.interrupted wait None
+              responses whole: "one two three four" EndTurn
               anthropic streamed: model.interrupted wait None
               anthropic whole: "one two three four" EndTurn
               gemini streamed: model.interrupted wait None
@@ -150,6 +168,8 @@ async fn broken_connections_and_broken_answers() {
             malformed
               openai streamed: model.malformed wait None
               openai whole: model.malformed wait None
+              responses streamed: model.malformed wait None
+              responses whole: model.malformed wait None
               anthropic streamed: model.malformed wait None
               anthropic whole: model.malformed wait None
               gemini streamed: model.malformed wait None
@@ -157,6 +177,8 @@ async fn broken_connections_and_broken_answers() {
             error inside, overloaded
               openai streamed: model.unavailable wait None
               openai whole: model.unavailable wait None
+              responses streamed: model.unavailable wait None
+              responses whole: model.unavailable wait None
               anthropic streamed: model.unavailable wait None
               anthropic whole: model.unavailable wait None
               gemini streamed: model.unavailable wait None
@@ -164,6 +186,8 @@ async fn broken_connections_and_broken_answers() {
             error inside, late
               openai streamed: model.interrupted wait None
               openai whole: model.unavailable wait None
+              responses streamed: model.interrupted wait None
+              responses whole: model.unavailable wait None
               anthropic streamed: model.interrupted wait None
               anthropic whole: model.unavailable wait None
               gemini streamed: model.interrupted wait None
@@ -171,6 +195,8 @@ async fn broken_connections_and_broken_answers() {
             no end
               openai streamed: "one two three four" EndTurn
               openai whole: "one two three four" EndTurn
+              responses streamed: model.interrupted wait None
+              responses whole: "one two three four" EndTurn
               anthropic streamed: model.interrupted wait None
               anthropic whole: "one two three four" EndTurn
               gemini streamed: model.interrupted wait None
@@ -178,6 +204,8 @@ async fn broken_connections_and_broken_answers() {
             a page of a proxy
               openai streamed: model.unavailable wait None
               openai whole: model.unavailable wait None
+              responses streamed: model.unavailable wait None
+              responses whole: model.unavailable wait None
               anthropic streamed: model.unavailable wait None
               anthropic whole: model.unavailable wait None
               gemini streamed: model.unavailable wait None
@@ -185,6 +213,8 @@ async fn broken_connections_and_broken_answers() {
             a date to wait for
               openai streamed: model.rate_limited wait Some(60s)
               openai whole: model.rate_limited wait Some(60s)
+              responses streamed: model.rate_limited wait Some(60s)
+              responses whole: model.rate_limited wait Some(60s)
               anthropic streamed: model.rate_limited wait Some(60s)
               anthropic whole: model.rate_limited wait Some(60s)
               gemini streamed: model.rate_limited wait Some(60s)
@@ -226,6 +256,7 @@ async fn a_stream_cut_at_every_byte_is_never_another_answer() {
             let fake = FakeModel::start(Script::empty().says("one")).await;
             let path = match name {
                 "openai" => "/v1/chat/completions",
+                "responses" => "/v1/responses",
                 "anthropic" => "/v1/messages",
                 _ => "/v1beta/models/m:streamGenerateContent?alt=sse",
             };

@@ -3,14 +3,14 @@
 use loopd_kernel::model::{Message, ModelConstants, Part, ToolOffer};
 use loopd_kernel::{CallId, Digest, EffectKey, RunId};
 use loopd_providers::anthropic::AnswerFormat;
-use loopd_providers::{AnthropicConfig, GeminiConfig, ModelConfig, OpenAiConfig, from_config_with};
+use loopd_providers::{AnthropicConfig, GeminiConfig, ModelConfig, OpenAiConfig, ResponsesConfig, from_config_with};
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
 use looptest::fake::FakeModel;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The adapters of this workspace.
-pub const ADAPTERS: [&str; 3] = ["openai", "anthropic", "gemini"];
+pub const ADAPTERS: [&str; 4] = ["openai", "responses", "anthropic", "gemini"];
 
 /// The adapter called `name`, pointed at `fake`. Its key is `sk-secret-1`.
 pub fn adapter(name: &str, fake: &FakeModel, stream: bool) -> Arc<dyn Model> {
@@ -27,6 +27,12 @@ pub fn adapter_of(name: &str, model: &str, fake: &FakeModel, stream: bool) -> Ar
             max_completion_tokens: Some(true),
             schema_with_tools: Some(true),
             ..OpenAiConfig::new(model).at(fake.openai_url())
+        }),
+        "responses" => ModelConfig::Responses(ResponsesConfig {
+            stream,
+            api_key_env,
+            schema_with_tools: Some(true),
+            ..ResponsesConfig::new(model).at(fake.openai_url())
         }),
         "anthropic" => ModelConfig::Anthropic(AnthropicConfig {
             stream,

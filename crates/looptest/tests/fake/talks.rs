@@ -149,12 +149,26 @@ async fn a_schema_arrives_and_is_one_that_the_provider_takes() {
 #[tokio::test]
 async fn the_output_limit_is_held() {
     for name in ADAPTERS {
-        let fake = FakeModel::start(Script::empty().says("one two three four five six seven")).await;
+        // The least that the Responses API takes is 16; a token is four letters here.
+        let fake = FakeModel::start(Script::empty().says("eight + ".repeat(9))).await;
         let mut asked = request(&[user("hi")]);
-        asked.max_output_tokens = 2;
+        asked.max_output_tokens = 16;
         let answer = adapter(name, &fake, true).call(asked, context()).await.expect("an answer");
-        assert_eq!((answer.reply.joined_text().as_str(), &answer.reply.stop), ("one two ", &StopReason::Length));
-        assert_eq!(answer.usage.map(|usage| usage.output), Some(2), "{name}");
+        assert_eq!((answer.reply.joined_text(), &answer.reply.stop), ("eight + ".repeat(8), &StopReason::Length));
+        assert_eq!(answer.usage.map(|usage| usage.output), Some(16), "{name}");
+    }
+}
+
+/// A budget that leaves room for less than the Responses API takes gets a cut answer, as everywhere, and no refusal.
+#[tokio::test]
+async fn hardly_any_room_is_no_wrong_request() {
+    for name in ADAPTERS {
+        let fake = FakeModel::start(Script::empty().says("eight + ".repeat(9))).await;
+        let mut asked = request(&[user("hi")]);
+        asked.max_output_tokens = 1;
+        let answer = adapter(name, &fake, true).call(asked, context()).await.expect("an answer");
+        assert_eq!(answer.reply.stop, StopReason::Length, "{name}");
+        fake.expect_nothing_refused();
     }
 }
 

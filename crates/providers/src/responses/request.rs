@@ -12,6 +12,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// A smaller limit is refused. What comes beyond the asked one is recorded as overshoot.
+const LEAST_OUTPUT: u64 = 16;
+
 /// Members of a request that belong to this adapter: extra ones may not replace them. Those that would make the server
 /// remember something, or work on behind the answer, belong to nobody.
 pub(super) const OWN_MEMBERS: [&str; 14] = [
@@ -94,7 +97,7 @@ pub(super) fn encode(model: &Responses, request: &ModelRequest) -> Result<String
         tools: constants.tools.iter().map(tool).collect::<Result<_, _>>()?,
         parallel_tool_calls: model.parallel_tool_calls.filter(|_| !constants.tools.is_empty()),
         text: text(model, constants)?,
-        max_output_tokens: request.max_output_tokens,
+        max_output_tokens: request.max_output_tokens.max(LEAST_OUTPUT),
         temperature: request.temperature_milli.map(|milli| f64::from(milli) / 1000.0),
         stream: model.stream,
         store: false,
