@@ -403,6 +403,15 @@ impl Joins {
     }
 }
 
+/// The exact bytes of what a model was sent and what it answered, stored by content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Exchanged {
+    /// SHA-256 of the request's body.
+    pub request: Digest,
+    /// SHA-256 of the response's body.
+    pub response: Digest,
+}
+
 /// A Call has its one settlement.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Settled {
@@ -423,6 +432,9 @@ pub struct Settled {
     /// How it joins the Transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins: Option<Joins>,
+    /// What was exchanged with a model's server, where its worker keeps that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<Exchanged>,
 }
 
 /// What the target of a probed Call says about it.

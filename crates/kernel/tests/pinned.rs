@@ -126,6 +126,7 @@ fn one_of_every_kind() -> Vec<Record> {
             usage: Some(Usage { input: 10, output: 5, ..Usage::default() }),
             cost: Some(MicroUsd(3)),
             joins: Some(Joins::Assistant),
+            exchange: Some(Exchanged { request: digest, response: digest }),
         }),
         Record::Probed(Probed {
             call: CallId(2),
@@ -184,7 +185,7 @@ fn every_record_has_these_bytes_and_reads_back() {
         10 ended {"outcome":{"outcome":"completed","output":""},"totals":{"iterations":0,"model_calls":0,"tool_calls":0,"usage":{},"charged_tokens":0,"spent":0,"reserved_tokens":0,"reserved":0,"overshoot":0,"overshoot_tokens":0},"head":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}
         20 intended {"call":1,"class":"billable","request":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","epoch":1,"send_ms":10,"abort_ms":20,"landing_ms":30,"max_output":64,"reserve":{"tokens":100,"micro_usd":7},"price_from":"genai-prices 0.2.1","slice":{"tokens":100}}
         21 attempted {"call":1,"n":1,"setback":"stopped","code":"model.rate_limited","message":[0,3],"usage":{},"cost":0,"retry_at":99}
-        22 settled {"call":1,"as":"landed","usage":{"input":10,"output":5},"cost":3,"joins":"assistant"}
+        22 settled {"call":1,"as":"landed","usage":{"input":10,"output":5},"cost":3,"joins":"assistant","exchange":{"request":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8","response":"P6tcGBvSigm2Q5ffdq4r-vHqwYKXm1_bejQoWABPNq8"}}
         23 probed {"call":2,"found":"not_landed","asked_at":98,"again_at":99}
         24 late_result {"call":2,"epoch":1}
         25 resolved {"call":2,"by":"ann","resolution":{"call":"failed","evidence":"no booking"},"joins":{"tool":"t1"}}

@@ -28,8 +28,8 @@ pub use driver::{CommitError, DriveError, LoadError, load};
 pub use forecast::{Forecast, forecast};
 pub use handle::{Answer, AnswerError, Driven, RunEnd, StartError, Started, answer, tell};
 pub use ports::{
-    CallContext, Clock, Delta, Entropy, Model, ModelAnswer, ModelError, ModelRequest, ProbeAnswer, Results, Tool,
-    ToolError,
+    CallContext, Clock, Delta, Entropy, Exchange, Model, ModelAnswer, ModelError, ModelRequest, ProbeAnswer, Results,
+    Tool, ToolError,
 };
 pub use program::{CannotRun, FixedPrograms, Program, Programs};
 pub use runtime::Runtime;

@@ -216,6 +216,27 @@ pub trait Model: Send + Sync + 'static {
     /// # Errors
     /// [`ModelError`].
     async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError>;
+
+    /// The same, with the exact bytes of the exchange where they are to be kept with the settlement.
+    ///
+    /// # Errors
+    /// [`ModelError`].
+    async fn call_kept(
+        &self,
+        request: ModelRequest,
+        context: CallContext,
+    ) -> Result<(ModelAnswer, Option<Exchange>), ModelError> {
+        Ok((self.call(request, context).await?, None))
+    }
+}
+
+/// The bodies of a request and its response, byte for byte. Headers are not in it, and so no key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// What was sent.
+    pub request: Vec<u8>,
+    /// What came.
+    pub response: Vec<u8>,
 }
 
 /// Why a tool failed, and whether the effect happened.

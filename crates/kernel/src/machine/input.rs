@@ -10,12 +10,13 @@ use crate::effect::{EffectClass, Recovery};
 use crate::entry::PayloadWriter;
 use crate::failure::{Disposition, Failure};
 use crate::ids::{CallId, Epoch, QuestionId, Seq, TimerId};
+use crate::model::Constants;
 use crate::outcome::{Interrupt, Outcome};
 use crate::projection::{Call, Projection, Status, Target};
 use crate::question::QuestionEnd;
 use crate::record::{
-    Attempted, BudgetChanged, CancelRequested, Parked, Record, Recovered, Reopened, Setback, Settled, Settlement,
-    Signal, Started, TimerFired,
+    Attempted, BudgetChanged, CancelRequested, Exchanged, Parked, Record, Recovered, Reopened, Setback, Settled,
+    Settlement, Signal, Started, TimerFired,
 };
 use crate::transcript;
 use crate::units::{MicroUsd, TimeMs, Usage};
@@ -56,6 +57,15 @@ pub struct Admission {
 pub enum Settling {
     /// It returned: the output of a tool, or the JSON of a model's reply.
     Landed(String),
+    /// It returned, and the exact bodies of the request and the response are kept with it.
+    Kept {
+        /// The JSON of the model's reply.
+        output: String,
+        /// The request's body.
+        request: Constants,
+        /// The response's body.
+        response: Constants,
+    },
     /// It failed.
     Failed(Failure, Disposition),
     /// It was interrupted while it ran.
@@ -364,6 +374,13 @@ impl Work<'_, '_, '_> {
             Settling::Failed(failure, Disposition::InDoubt) if again => self.send_again(id, &failure),
             Settling::Interrupted(reason) if again => self.send_again(id, &Failure::new("call.interrupted", reason)),
             Settling::Landed(output) => self.settled(id, Settlement::Landed, None, output, usage, cost),
+            Settling::Kept { output, request, response } => {
+                let exchange = Some(Exchanged { request: request.name.digest, response: response.name.digest });
+                let record = Settled { exchange, ..self.settlement(id, Settlement::Landed, None, usage, cost)? };
+                self.push(&Record::Settled(record), output.into_bytes())?;
+                self.step.constants.extend([request, response]);
+                Ok(())
+            }
             Settling::Failed(failure, _) if doubtful => {
                 self.settled(id, Settlement::Unknown, Some(&failure.code), failure.message, usage, cost)
             }
@@ -392,10 +409,20 @@ impl Work<'_, '_, '_> {
         usage: Option<Usage>,
         cost: Option<MicroUsd>,
     ) -> Result<(), MachineError> {
-        let call = self.projection.call(id).ok_or(Refused::NotOpen(id))?;
-        let joins = call.target.joins();
-        let record = Settled { call: id, how, code: code.map(String::from), usage, cost, joins };
+        let record = self.settlement(id, how, code, usage, cost)?;
         self.push(&Record::Settled(record), body.into_bytes())
+    }
+
+    fn settlement(
+        &self,
+        id: CallId,
+        how: Settlement,
+        code: Option<&str>,
+        usage: Option<Usage>,
+        cost: Option<MicroUsd>,
+    ) -> Result<Settled, MachineError> {
+        let joins = self.projection.call(id).ok_or(Refused::NotOpen(id))?.target.joins();
+        Ok(Settled { call: id, how, code: code.map(String::from), usage, cost, joins, exchange: None })
     }
 
     /// Whether the target of a keyed Call still knows the key, and the Call was not lost too often.

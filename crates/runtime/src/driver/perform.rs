@@ -4,11 +4,13 @@ use super::patience::Patience;
 use crate::config::Config;
 use crate::deadline::{Deadline, Window, within};
 use crate::limits::{Asking, Limits, NotNow};
-use crate::ports::{CallContext, Clock, Delta, Entropy, Model, ModelError, ModelRequest, Results, Tool, ToolError};
+use crate::ports::{
+    CallContext, Clock, Delta, Entropy, Exchange, Model, ModelError, ModelRequest, Results, Tool, ToolError,
+};
 use crate::seats::Seat;
 use loopd_kernel::failure::{Disposition, Failure};
 use loopd_kernel::machine::{Dispatch, Input, Permit, Probe, ProbeAnswer, Settling};
-use loopd_kernel::model::{Message, ModelConstants};
+use loopd_kernel::model::{Constants, Message, ModelConstants};
 use loopd_kernel::projection::Target;
 use loopd_kernel::record::Setback;
 use loopd_kernel::{CallId, MicroUsd, RunId, TimeMs, Usage};
@@ -210,17 +212,17 @@ impl Performer {
         };
         let lane = self.limits.lane(model);
         let (timeout, sent_ms) = (context.timeout, self.clock.steady_ms());
-        let result = match within(&*self.clock, deadline, model.call(request, context)).await {
+        let result = match within(&*self.clock, deadline, model.call_kept(request, context)).await {
             Ok(result) => result,
             Err(_) => Err(ModelError::Interrupted {
                 message: format!("no complete answer within {} ms", timeout.as_millis()),
                 usage: None,
             }),
         };
-        lane.hear(result.as_ref(), sent_ms, &*self.clock, &self.config);
+        lane.hear(result.as_ref().map(|(answer, _)| answer), sent_ms, &*self.clock, &self.config);
         match result {
-            Ok(answer) => match serde_json::to_string(&answer.reply) {
-                Ok(reply) => settle(call, Settling::Landed(reply), answer.usage, cost(&answer.usage)),
+            Ok((answer, exchange)) => match serde_json::to_string(&answer.reply) {
+                Ok(reply) => settle(call, landed(reply, exchange), answer.usage, cost(&answer.usage)),
                 Err(error) => {
                     let failure = Failure::new("model.malformed", error.to_string());
                     settle(call, Settling::Failed(failure, Disposition::Landed), answer.usage, cost(&answer.usage))
@@ -254,6 +256,16 @@ impl Performer {
 
 pub fn settle(call: CallId, settling: Settling, usage: Option<Usage>, cost: Option<MicroUsd>) -> Input {
     Input::Settle { call, settling, usage, cost }
+}
+
+fn landed(output: String, exchange: Option<Exchange>) -> Settling {
+    match exchange {
+        Some(Exchange { request, response }) => {
+            let (request, response) = (Constants::of_bytes(&request), Constants::of_bytes(&response));
+            Settling::Kept { output, request, response }
+        }
+        None => Settling::Landed(output),
+    }
 }
 
 /// The commit of the intent took all the time that the Call had. What is sent now may land when nobody reckons with it
