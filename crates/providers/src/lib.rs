@@ -2,7 +2,8 @@
 //!
 //! [`from_config`] makes a model of a configuration. [`openai`] speaks chat completions, [`anthropic`] the Messages
 //! API, [`gemini`] Gemini's `generateContent`, [`demo`] plays a script without any network, [`price`] knows what models
-//! cost and [`wire`] holds what adapters share.
+//! cost [`recorded`] reads recorded
+//! streams and [`wire`] holds what adapters share.
 #![forbid(unsafe_code)]
 
 pub mod anthropic;
@@ -15,6 +16,7 @@ mod intake;
 pub mod key;
 pub mod openai;
 pub mod price;
+pub mod recorded;
 #[cfg(test)]
 mod said;
 pub mod wire;

@@ -21,6 +21,7 @@ use crate::key::ApiKey;
 use crate::wire::{Body, exchange, within};
 use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
+use loopd_kernel::CallId;
 use loopd_kernel::machine::ModelTerms;
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
@@ -121,4 +122,16 @@ impl OpenAi {
             (Some(key), None) => connect::with_key(request, AUTHORIZATION, &format!("Bearer {}", key.reveal())),
         }
     }
+}
+
+/// A recorded stream, without a connection.
+pub(crate) fn recorded(
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+    show: &mut dyn FnMut(String),
+) -> Result<ModelAnswer, ModelError> {
+    crate::recorded::assemble(
+        Assembler::new(Belongs { call: CallId(1), origin: "recorded", secrets: &[] }),
+        pieces,
+        show,
+    )
 }
