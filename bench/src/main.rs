@@ -11,6 +11,8 @@ mod probe;
 mod report;
 mod serve;
 mod subject;
+mod turnaround;
+mod wire;
 mod workload;
 
 use anyhow::{Context as _, Result};

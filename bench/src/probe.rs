@@ -1,6 +1,6 @@
 //! One workload in one process.
 
-use crate::{floor, workload};
+use crate::{floor, turnaround, wire, workload};
 use anyhow::{Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub fn run(name: &str, parameters: &Parameters) -> Result<Value> {
         "resume" => workload::resume(parameters),
         "suspended" => workload::suspended(parameters),
         "reopen" => workload::reopen(parameters),
+        "stream" => wire::stream(parameters),
+        "turnaround" => turnaround::turnaround(parameters),
         _ => bail!("there is no workload of this name"),
     }
 }

@@ -1,6 +1,7 @@
 //! Runs the workloads as processes of their own, takes medians over rounds, and holds the gates.
 
 use crate::meter::quantile;
+use crate::wire::WIRES;
 use anyhow::{Context as _, Result, bail};
 use comfy_table::Table;
 use serde_json::{Map, Value, json};
@@ -24,15 +25,15 @@ pub struct Report {
 
 /// One workload and its parameters.
 struct Measurement {
-    name: &'static str,
+    name: String,
     probe: &'static str,
     parameters: Vec<String>,
     once: bool,
 }
 
-fn workload(name: &'static str, probe: &'static str, parameters: &[(&str, u64)]) -> Measurement {
+fn workload(name: impl Into<String>, probe: &'static str, parameters: &[(&str, u64)]) -> Measurement {
     let parameters = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    Measurement { name, probe, parameters, once: false }
+    Measurement { name: name.into(), probe, parameters, once: false }
 }
 
 fn measurements(quick: bool) -> Vec<Measurement> {
@@ -59,6 +60,23 @@ fn measurements(quick: bool) -> Vec<Measurement> {
         once(workload("W5 bytes at step 100", "bytes", &[("iterations", 50)])),
         once(workload("W5 bytes at step 5000", "bytes", &[("iterations", scale(2500, 500))])),
     ]
+    .into_iter()
+    .chain(WIRES.iter().zip(0..).flat_map(|((_, name), wire)| streams(name, wire, scale(2000, 500))))
+    .collect()
+}
+
+/// W6 and W7 on one wire: streams of words, streams of single characters at two lengths, and turnaround.
+fn streams(name: &str, wire: u64, iterations: u64) -> Vec<Measurement> {
+    let stream = |what: &str, delta: u64, bytes: u64| {
+        let parameters = [("wire", wire), ("delta", delta), ("bytes", bytes)];
+        workload(format!("W6 {name}, {what}"), "stream", &parameters)
+    };
+    vec![
+        stream("words", 5, 10_000_000),
+        stream("characters, 1 MB", 1, 1_000_000),
+        stream("characters, 10 MB", 1, 10_000_000),
+        workload(format!("W7 turnaround, {name}"), "turnaround", &[("wire", wire), ("iterations", iterations)]),
+    ]
 }
 
 /// W3 needs a file that another process made: (name, entries, agent).
@@ -83,13 +101,13 @@ pub fn measure(quick: bool, rounds: usize, only: Option<&str>) -> Result<Report>
         }
     };
     for round in 0..rounds {
-        for one in measurements(quick).iter().filter(|one| wanted(one.name) && (round == 0 || !one.once)) {
+        for one in measurements(quick).iter().filter(|one| wanted(&one.name) && (round == 0 || !one.once)) {
             eprintln!("{} ({}/{rounds})", one.name, round + 1);
             let place = folder.fresh()?;
             let value = spawn(one.probe, &one.parameters, &place, None)?;
-            take(one.name, &value);
+            take(&one.name, &value);
             if one.probe == "suspended" {
-                take(one.name, &spawn("reopen", &one.parameters, &place, None)?);
+                take(&one.name, &spawn("reopen", &one.parameters, &place, None)?);
             }
             std::fs::remove_dir_all(&place)?;
         }
@@ -227,6 +245,17 @@ impl Report {
         if let (Some(early), Some(late)) = (early, late) {
             let what = "growth of bytes per step from step 100 to 5000";
             gates.push(Gate { goal: "P7", what, value: late / early, limit: 1.05 });
+        }
+        // The worst of the wires. The best of several times moves least on a busy machine.
+        let wires = || WIRES.iter().map(|(_, name)| name);
+        let rate = |name: &str, length: &str| self.figure(&format!("W6 {name}, characters, {length}"), "best_mb_per_s");
+        let growth = wires().filter_map(|name| Some(rate(name, "1 MB")? / rate(name, "10 MB")?)).reduce(f64::max);
+        if let Some(value) = growth {
+            gates.push(Gate { goal: "P11", what: "growth of time per byte from 1 to 10 MB", value, limit: 1.3 });
+        }
+        let turn = wires().filter_map(|name| self.figure(&format!("W7 turnaround, {name}"), "ms_p50")).reduce(f64::max);
+        if let Some(value) = turn {
+            gates.push(Gate { goal: "P12", what: "ms from last byte to next request, p50", value, limit: 1.0 });
         }
         self.gates = gates;
     }

@@ -38,7 +38,7 @@ async fn connection(mut stream: TcpStream, payload: usize) {
 }
 
 /// Reads one request into `buffer`; returns where its body ends.
-async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<usize> {
+pub async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<usize> {
     loop {
         if let Some(head) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();

@@ -300,6 +300,10 @@ mod tests {
                     r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"maximum prompt length is 131072\"}"}}}"#,
                 ),
                 (500, r#"{"error":{"message":"input is too long for requested model"}}"#),
+                (
+                    400,
+                    r#"{"error":{"message":"input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000"}}"#,
+                ),
                 (413, "<html>Request Entity Too Large</html>"),
                 (
                     429,
@@ -317,6 +321,7 @@ mod tests {
                 too_large | too large: HTTP 400: This model's maximum context length is 8192 tokens.
                 too_large | too large: HTTP 400: Provider returned error
                 too_large | too large: HTTP 500: input is too long for requested model
+                too_large | too large: HTTP 400: input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000
                 too_large | too large: HTTP 413: <html>Request Entity Too Large</html>
                 too_large | too large: HTTP 429: Request too large for gpt-x on tokens per min: Limit 30000, Requested 40000
                 too_large | too large: The input token count (9) exceeds the maximum number of tokens allowed (8)
@@ -334,6 +339,7 @@ mod tests {
                 ),
                 (401, r#"{"error":{"message":"Incorrect API key provided: sk-1"}}"#),
                 (402, r#"{"error":{"message":"Insufficient Balance"}}"#),
+                (400, r#"{"error":{"message":"Your credit balance is too low"}}"#),
                 (403, ""),
                 (404, r#"{"error":"model \"x\" not found"}"#),
                 (422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#),
@@ -350,6 +356,7 @@ mod tests {
                 rejected | rejected: HTTP 400: max_tokens is too large: 9. This model supports at most 8 completion tokens
                 unauthorised | unauthorised: HTTP 401: Incorrect API key provided: [secret]
                 unauthorised | unauthorised: HTTP 402: Insufficient Balance
+                unauthorised | unauthorised: HTTP 400: Your credit balance is too low
                 unauthorised | unauthorised: HTTP 403 without a word
                 rejected | rejected: HTTP 404: model "x" not found
                 rejected | rejected: HTTP 422: [{"loc":["body"],"msg":"field required"}]

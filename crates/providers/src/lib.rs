@@ -2,7 +2,8 @@
 //!
 //! [`from_config`] makes a model of a configuration. [`openai`] speaks chat completions, [`anthropic`] the Messages
 //! API, [`gemini`] Gemini's `generateContent`, [`responses`] OpenAI's Responses API, [`demo`] plays a script without any
-//! network, [`catalogue`] knows what models cost and how much they take, and [`wire`] holds what adapters share.
+//! network, [`catalogue`] knows what models cost and how much they take, [`recorded`] reads recorded streams and [`wire`]
+//! holds what adapters share.
 #![forbid(unsafe_code)]
 
 pub mod anthropic;
@@ -21,6 +22,7 @@ mod media;
 mod names;
 pub mod openai;
 pub mod price;
+pub mod recorded;
 pub mod responses;
 #[cfg(test)]
 mod said;

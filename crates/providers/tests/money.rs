@@ -1,16 +1,17 @@
 //! What a broken or odd answer costs is never counted as nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 
-#[path = "http/support.rs"]
-#[allow(dead_code, reason = "each test binary uses its part")]
-mod support;
 use loopd_kernel::Usage;
-use loopd_runtime::ModelError;
-use support::*;
+use loopd_providers::{ModelConfig, OpenAiConfig, from_config_with};
+use loopd_runtime::kit::server::stream;
+use loopd_runtime::kit::{Server, call, context, request};
+use loopd_runtime::{ModelAnswer, ModelError};
 
-async fn ask(body: &str) -> Result<loopd_runtime::ModelAnswer, ModelError> {
-    let server = Server::always(vec![stream_head(), chunk(body.as_bytes()), last_chunk()]).await;
-    call(&model(config(&server.url)), request(), context()).await.0
+async fn ask(body: &str) -> Result<ModelAnswer, ModelError> {
+    let server = Server::always(stream([body.as_bytes()])).await.expect("a port");
+    let config = ModelConfig::Openai(OpenAiConfig::new("m").at(&server.url));
+    let model = from_config_with(&config, &|_| None).expect("a model");
+    call(&model, request(), context()).await.result
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ mod family;
 mod forecast;
 mod handle;
 mod keeper;
+#[cfg(feature = "kit")]
+pub mod kit;
 mod limits;
 pub mod ports;
 pub mod program;

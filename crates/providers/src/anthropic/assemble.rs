@@ -9,7 +9,7 @@ use super::schema::AnswerShape;
 use super::usage::Counts;
 use crate::complaint::{Complaint, Known};
 use crate::intake::{Assemble, End, is_cut};
-use crate::wire::{JsonText, SseEvent, excerpt};
+use crate::wire::{JsonStr, JsonText, SseEvent, excerpt};
 use loopd_kernel::model::{ModelReply, Part, StopReason};
 use loopd_kernel::{CallId, Usage};
 use loopd_runtime::{ModelAnswer, ModelError};
@@ -66,7 +66,7 @@ impl<'a> Assembler<'a> {
     fn take(&mut self, name: &str, data: &str) -> Result<String, ModelError> {
         let event: Event<'_> =
             serde_json::from_str(data).map_err(|error| self.malformed(&format!("{error}: {data}")))?;
-        let kind = event.kind.map(JsonText::into_string).unwrap_or_else(|| name.to_owned());
+        let kind = event.kind.as_ref().map_or(name.into(), JsonStr::text);
         if let Some(raw) = event.usage {
             self.counts.update(raw);
         }
@@ -74,7 +74,7 @@ impl<'a> Assembler<'a> {
             self.counted |= event.usage.is_some();
             return Err(self.complaint(data));
         }
-        match kind.as_str() {
+        match kind.as_ref() {
             "message_start" => self.said(event.message.unwrap_or_default()),
             "content_block_start" => {
                 let raw = event.content_block.ok_or_else(|| self.malformed("a block begins without its beginning"))?;

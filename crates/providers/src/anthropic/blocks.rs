@@ -3,7 +3,7 @@
 use super::assemble::Belongs;
 use super::event::{Delta, WireBlock};
 use super::schema::AnswerShape;
-use crate::wire::{GrowingText, JsonText};
+use crate::wire::{GrowingText, JsonStr, JsonText};
 use loopd_kernel::model::Part;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -79,8 +79,8 @@ impl Block {
     /// # Errors
     /// What is wrong with a piece that does not belong here.
     pub(super) fn grow(&mut self, delta: &Delta<'_>) -> Result<String, String> {
-        let kind = delta.kind.clone().map(JsonText::into_string).unwrap_or_default();
-        match (kind.as_str(), self) {
+        let kind = delta.kind.as_ref().map(JsonStr::text).unwrap_or_default();
+        match (kind.as_ref(), self) {
             ("text_delta", Self::Text(growing)) => {
                 Ok(delta.text.as_ref().map(|text| growing.push(text)).unwrap_or_default())
             }
@@ -97,7 +97,9 @@ impl Block {
             ("thinking_delta", Self::Kept { members, .. }) => {
                 let more = delta.thinking.map_or("\"\"", RawValue::get);
                 let had = members.entry("thinking".into()).or_insert_with(|| "\"\"".into());
-                *had = join(had, more).ok_or_else(|| format!("thinking that is no text: {more}"))?;
+                if !join(had, more) {
+                    return Err(format!("thinking that is no text: {more}"));
+                }
                 Ok(String::new())
             }
             // It comes whole, and its exact text is what makes it valid.
@@ -170,9 +172,15 @@ impl Use {
     }
 }
 
-/// Two JSON strings as one, without decoding them, so that they go back byte for byte.
-fn join(first: &str, second: &str) -> Option<String> {
-    let head = first.strip_suffix('"').filter(|head| head.starts_with('"'))?;
-    let tail = second.strip_prefix('"').filter(|tail| tail.ends_with('"'))?;
-    Some(format!("{head}{tail}"))
+/// Adds a JSON string to another without decoding them, so that they go back byte for byte; false when they are none.
+fn join(first: &mut String, second: &str) -> bool {
+    let tail = second.strip_prefix('"').filter(|tail| tail.ends_with('"'));
+    match tail {
+        Some(tail) if first.len() > 1 && first.starts_with('"') && first.ends_with('"') => {
+            first.pop();
+            first.push_str(tail);
+            true
+        }
+        Some(_) | None => false,
+    }
 }

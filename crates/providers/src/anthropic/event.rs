@@ -2,7 +2,7 @@
 //!
 //! Values whose exact text matters stay raw JSON.
 
-use crate::wire::JsonText;
+use crate::wire::{JsonStr, JsonText};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Event<'a> {
-    #[serde(rename = "type")]
-    pub(super) kind: Option<JsonText>,
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Option<JsonStr<'a>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     /// Which block; the last one where a server leaves it out.
@@ -54,10 +54,12 @@ pub(super) struct StopDetails {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Delta<'a> {
-    #[serde(rename = "type")]
-    pub(super) kind: Option<JsonText>,
-    pub(super) text: Option<JsonText>,
-    pub(super) partial_json: Option<JsonText>,
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Option<JsonStr<'a>>,
+    #[serde(borrow)]
+    pub(super) text: Option<JsonStr<'a>>,
+    #[serde(borrow)]
+    pub(super) partial_json: Option<JsonStr<'a>>,
     #[serde(borrow)]
     pub(super) thinking: Option<&'a RawValue>,
     #[serde(borrow)]

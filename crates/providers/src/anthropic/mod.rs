@@ -28,6 +28,7 @@ use crate::names;
 use crate::wire::{Body, exchange, within};
 use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
+use loopd_kernel::CallId;
 use loopd_kernel::machine::ModelTerms;
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
 use reqwest::header::{HeaderMap, HeaderName};
@@ -129,4 +130,13 @@ impl Anthropic {
             None => Ok(request),
         }
     }
+}
+
+/// A recorded stream, without a connection.
+pub(crate) fn recorded(
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+    show: &mut dyn FnMut(String),
+) -> Result<ModelAnswer, ModelError> {
+    let belongs = Belongs { call: CallId(1), origin: "recorded", secrets: &[], names: BTreeMap::new(), answer: None };
+    crate::recorded::assemble(Assembler::new(belongs), pieces, show)
 }

@@ -9,7 +9,7 @@ use super::names::Names;
 use super::usage::Counts;
 use crate::complaint::Known;
 use crate::intake::{End, is_cut};
-use crate::wire::{GrowingText, JsonText, SseEvent, excerpt};
+use crate::wire::{GrowingText, JsonStr, JsonText, SseEvent, excerpt};
 use loopd_kernel::model::{ModelReply, Part, StopReason};
 use loopd_kernel::{CallId, Usage};
 use loopd_runtime::{ModelAnswer, ModelError};
@@ -130,7 +130,7 @@ impl<'a> Assembler<'a> {
             return Err(self.complaint(data));
         }
         if let Some(model) = chunk.model_version.filter(|model| !model.is_empty()) {
-            self.model = model.into_string();
+            model.text().as_ref().clone_into(&mut self.model);
         }
         let mut shown = String::new();
         for candidate in chunk.candidates.unwrap_or_default() {
@@ -179,7 +179,7 @@ impl<'a> Assembler<'a> {
                 Ok(String::new())
             }
             Some(text) => {
-                let text: JsonText = serde_json::from_str(text.get()).map_err(malformed)?;
+                let text: JsonStr<'_> = serde_json::from_str(text.get()).map_err(malformed)?;
                 Ok(self.text(&text, signature))
             }
             None => {
@@ -218,7 +218,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    fn text(&mut self, text: &JsonText, signature: Option<String>) -> String {
+    fn text(&mut self, text: &JsonStr<'_>, signature: Option<String>) -> String {
         if text.is_empty() {
             self.reasoning(false, "", signature);
             return String::new();

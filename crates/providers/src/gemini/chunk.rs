@@ -2,7 +2,7 @@
 //!
 //! Values whose exact text matters stay raw JSON.
 
-use crate::wire::JsonText;
+use crate::wire::{JsonStr, JsonText};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -17,7 +17,8 @@ pub(super) struct Chunk<'a> {
     pub(super) prompt_feedback: Option<Feedback>,
     #[serde(borrow)]
     pub(super) usage_metadata: Option<&'a RawValue>,
-    pub(super) model_version: Option<JsonText>,
+    #[serde(borrow)]
+    pub(super) model_version: Option<JsonStr<'a>>,
 }
 
 /// What the filter says of the prompt.

@@ -32,7 +32,7 @@ impl<'a> Intake<'a> {
         } else {
             self.seen = true;
             self.tail.clear();
-            let rest = behind_last_event(bytes);
+            let rest = bytes.get(self.reader.behind_last_event()..).unwrap_or_default();
             self.tail.extend_from_slice(&rest[..rest.len().min(TAIL_BYTES)]);
         }
         for event in &events {
@@ -52,16 +52,6 @@ impl<'a> Intake<'a> {
             },
         }
     }
-}
-
-/// What of `bytes`, which complete an event, follows the last blank line.
-fn behind_last_event(bytes: &[u8]) -> &[u8] {
-    let ends = [b"\n\n".as_slice(), b"\r\r", b"\r\n\r\n"];
-    let last = |end: &[u8]| bytes.windows(end.len()).rposition(|window| window == end).map(|at| at + end.len());
-    let blank = ends.iter().filter_map(|end| last(end)).max();
-    // Without one, the blank line began in an earlier piece and ends with the first line end of this one.
-    let first = || bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')).map(|at| at + 1);
-    bytes.get(blank.or_else(first).unwrap_or(0)..).unwrap_or_default()
 }
 
 /// An error object that follows the last event as plain JSON.

@@ -8,7 +8,7 @@ use super::chunk::{CallPiece, Choice, Chunk, ContentPart, Said};
 use super::usage::usage;
 use crate::complaint::{Complaint, Known};
 use crate::intake::{Assemble, End, is_cut};
-use crate::wire::{GrowingText, JsonText, SseEvent, excerpt};
+use crate::wire::{GrowingText, JsonStr, SseEvent, excerpt};
 use loopd_kernel::model::{ModelReply, Part, StopReason};
 use loopd_kernel::{CallId, Usage};
 use loopd_runtime::{ModelAnswer, ModelError};
@@ -79,7 +79,7 @@ impl<'a> Assembler<'a> {
     fn chunk(&mut self, data: &str) -> Result<String, ModelError> {
         let chunk: Chunk<'_> =
             serde_json::from_str(data).map_err(|error| self.malformed(&format!("{error}: {data}")))?;
-        let is_error = chunk.error.is_some() || chunk.object == Some("error".into());
+        let is_error = chunk.error.is_some() || chunk.object.is_some_and(|object| object.text() == "error");
         if let Some(raw) = chunk.usage {
             self.usage = usage(raw).or(self.usage);
             // An error that comes with a count ends the counting.
@@ -90,7 +90,7 @@ impl<'a> Assembler<'a> {
             return Err(self.complaint(data));
         }
         if let Some(model) = chunk.model.filter(|model| !model.is_empty()) {
-            self.model = model.into_string();
+            model.text().as_ref().clone_into(&mut self.model);
         }
         let mut shown = String::new();
         for choice in chunk.choices.unwrap_or_default() {
@@ -116,7 +116,7 @@ impl<'a> Assembler<'a> {
             shown.push_str(&self.said(said)?);
         }
         if let Some(finish) = choice.finish_reason.filter(|finish| !finish.is_empty()) {
-            self.finish = Some(finish.into_string());
+            self.finish = Some(finish.text().into_owned());
         }
         Ok(shown)
     }
@@ -143,7 +143,7 @@ impl<'a> Assembler<'a> {
     fn content(&mut self, content: &RawValue) -> Result<String, ModelError> {
         let malformed = |error: serde_json::Error| self.malformed(&format!("{error}: {}", content.get()));
         if !content.get().starts_with('[') {
-            let text: JsonText = serde_json::from_str(content.get()).map_err(malformed)?;
+            let text: JsonStr<'_> = serde_json::from_str(content.get()).map_err(malformed)?;
             return Ok(self.text(&text));
         }
         let raw: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(malformed)?;
@@ -169,8 +169,8 @@ impl<'a> Assembler<'a> {
         Ok(shown)
     }
 
-    fn text(&mut self, text: &JsonText) -> String {
-        if text.is_empty() {
+    fn text(&mut self, text: &impl AsRef<[u8]>) -> String {
+        if text.as_ref().is_empty() {
             return String::new();
         }
         if !matches!(self.pieces.last(), Some(Piece::Text(_))) {

@@ -18,6 +18,37 @@ struct Slot {
     id: String,
     name: String,
     args: Args,
+    nesting: Nesting,
+}
+
+/// How deep the text of arguments is in brackets. It is kept along, because every fragment of a long text asks whether
+/// the text is whole.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: usize,
+    in_text: bool,
+    escaped: bool,
+    /// It is an object, as far as brackets tell, and closed again.
+    closed: bool,
+    /// What closed is JSON.
+    parsed: bool,
+}
+
+impl Nesting {
+    fn push(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_text => self.escaped = true,
+                b'"' => self.in_text = !self.in_text,
+                _ if self.in_text => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => continue,
+            }
+            self.closed = *byte == b'}' && self.depth == 0 && !self.in_text;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -45,8 +76,7 @@ impl Slot {
     /// Its arguments are one whole JSON object: whatever comes next belongs to another call.
     fn is_whole(&self) -> bool {
         match &self.args {
-            // Its ends are looked at first, because this is asked for every fragment of a long text.
-            Args::Text(text) => text.is_within(b'{', b'}') && serde_json::from_str::<&RawValue>(&text.text()).is_ok(),
+            Args::Text(_) => self.nesting.closed && self.nesting.parsed,
             Args::Value(_) => true,
         }
     }
@@ -56,6 +86,11 @@ impl Slot {
             (_, Piece::None) => Ok(()),
             (Args::Text(text), Piece::Text(more)) => {
                 text.push(&more);
+                self.nesting.push(more.as_ref());
+                // Only what closes can have become whole.
+                if self.nesting.closed && !more.is_blank() {
+                    self.nesting.parsed = serde_json::from_str::<&RawValue>(&text.text()).is_ok();
+                }
                 Ok(())
             }
             (Args::Text(text), Piece::Value(value)) if text.is_blank() => {
@@ -83,8 +118,8 @@ impl Calls {
     pub(super) fn add(&mut self, piece: CallPiece<'_>) -> Result<Option<usize>, String> {
         let CallPiece { index, id, function } = piece;
         let FunctionPiece { name, arguments } = function.unwrap_or_default();
-        let id = id.map(JsonText::into_string).unwrap_or_default();
-        let name = name.map(JsonText::into_string).unwrap_or_default();
+        let id = id.map(|id| id.text().into_owned()).unwrap_or_default();
+        let name = name.map(|name| name.text().into_owned()).unwrap_or_default();
         let args = match arguments {
             None => Piece::None,
             Some(raw) if raw.get().starts_with('"') => {

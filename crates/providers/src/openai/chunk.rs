@@ -2,7 +2,7 @@
 //!
 //! Values whose exact text matters, or whose shape differs from server to server, stay raw JSON.
 
-use crate::wire::JsonText;
+use crate::wire::{JsonStr, JsonText};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,13 +12,15 @@ use serde_json::value::RawValue;
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    pub(super) model: Option<JsonText>,
+    #[serde(borrow)]
+    pub(super) model: Option<JsonStr<'a>>,
     #[serde(borrow)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
     /// `"error"` in the error objects of vLLM, which have no `error` member.
-    pub(super) object: Option<JsonText>,
+    #[serde(borrow)]
+    pub(super) object: Option<JsonStr<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -29,7 +31,8 @@ pub(super) struct Choice<'a> {
     pub(super) delta: Option<Said<'a>>,
     #[serde(borrow)]
     pub(super) message: Option<Said<'a>>,
-    pub(super) finish_reason: Option<JsonText>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Option<JsonStr<'a>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     /// Moonshot puts it here.
@@ -64,7 +67,8 @@ pub(super) struct Said<'a> {
 #[serde(default)]
 pub(super) struct CallPiece<'a> {
     pub(super) index: Option<i64>,
-    pub(super) id: Option<JsonText>,
+    #[serde(borrow)]
+    pub(super) id: Option<JsonStr<'a>>,
     #[serde(borrow)]
     pub(super) function: Option<FunctionPiece<'a>>,
 }
@@ -72,7 +76,8 @@ pub(super) struct CallPiece<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FunctionPiece<'a> {
-    pub(super) name: Option<JsonText>,
+    #[serde(borrow)]
+    pub(super) name: Option<JsonStr<'a>>,
     /// A string of JSON text, by the documentation; an object, by some servers.
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,

@@ -22,6 +22,7 @@ use crate::key::ApiKey;
 use crate::wire::{Body, exchange, within};
 use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
+use loopd_kernel::CallId;
 use loopd_kernel::machine::ModelTerms;
 use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
 use reqwest::header::{HeaderMap, HeaderName};
@@ -127,4 +128,16 @@ impl OpenAi {
         let request = connect::request(&self.client, &self.endpoint, &self.headers, self.stream, body);
         connect::with_bearer(request, self.key.as_ref(), self.key_header.as_ref())
     }
+}
+
+/// A recorded stream, without a connection.
+pub(crate) fn recorded(
+    pieces: &mut dyn Iterator<Item = &[u8]>,
+    show: &mut dyn FnMut(String),
+) -> Result<ModelAnswer, ModelError> {
+    crate::recorded::assemble(
+        Assembler::new(Belongs { call: CallId(1), origin: "recorded", secrets: &[] }),
+        pieces,
+        show,
+    )
 }

@@ -10,7 +10,7 @@ pub use body::{Body, exchange, within};
 pub use excerpt::{EXCERPT_BYTES, excerpt};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after, seconds};
 pub use sse::{MAX_EVENT_BYTES, SseError, SseEvent, SseReader};
-pub use text::{GrowingText, JsonText};
+pub use text::{GrowingText, JsonStr, JsonText};
 
 /// Header names that are not in the HTTP standard.
 pub mod header {

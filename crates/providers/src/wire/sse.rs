@@ -40,6 +40,8 @@ pub struct SseReader {
     after_return: bool,
     /// The first line has been read, and with it the byte order mark.
     begun: bool,
+    /// Where the last event of the last bytes ended.
+    behind: usize,
 }
 
 impl SseReader {
@@ -47,24 +49,43 @@ impl SseReader {
     ///
     /// # Errors
     /// [`SseError`]; the reader is of no use afterwards.
-    pub fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<SseEvent>, SseError> {
-        let mut events = Vec::new();
+    pub fn push(&mut self, all: &[u8]) -> Result<Vec<SseEvent>, SseError> {
+        let (mut events, mut bytes) = (Vec::new(), all);
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            self.keep(&bytes[..end])?;
-            self.line_ends(&mut events)?;
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
+            let before = events.len();
+            // A line that came whole is read where it lies.
+            if self.line.is_empty() {
+                self.fits(end)?;
+                self.line_ends(&bytes[..end], &mut events)?;
+            } else {
+                self.keep(&bytes[..end])?;
+                let mut line = std::mem::take(&mut self.line);
+                self.line_ends(&line, &mut events)?;
+                line.clear();
+                self.line = line;
+            }
             let returned = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
             if returned {
                 self.after_return = bytes.is_empty();
                 bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
             }
+            if events.len() > before {
+                self.behind = all.len() - bytes.len();
+            }
         }
         self.keep(bytes)?;
         Ok(events)
+    }
+
+    /// Where in the bytes that were pushed last their last event ended. Of use only when they completed one.
+    #[must_use]
+    pub const fn behind_last_event(&self) -> usize {
+        self.behind
     }
 
     /// Whether everything that came was part of a complete event.
@@ -73,18 +94,18 @@ impl SseReader {
         self.line.is_empty() && self.data.is_none() && self.name.is_empty()
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), SseError> {
+    fn fits(&self, more: usize) -> Result<(), SseError> {
         let held = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
-        if held + bytes.len() > MAX_EVENT_BYTES {
-            return Err(SseError::TooLong);
-        }
+        if held + more > MAX_EVENT_BYTES { Err(SseError::TooLong) } else { Ok(()) }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), SseError> {
+        self.fits(bytes.len())?;
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn line_ends(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
-        let line = std::mem::take(&mut self.line);
-        let mut line = line.as_slice();
+    fn line_ends(&mut self, mut line: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         if !self.begun {
             self.begun = true;
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
@@ -96,7 +117,7 @@ impl SseReader {
             }
             return Ok(());
         }
-        let colon = line.iter().position(|byte| *byte == b':');
+        let colon = memchr::memchr(b':', line);
         let (field, value) = match colon {
             Some(at) => (&line[..at], &line[at + 1..]),
             None => (line, &[][..]),

@@ -5,6 +5,7 @@
 //! only a half that stays alone becomes U+FFFD, because the journal holds UTF-8.
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A JSON string, halves of surrogate pairs included.
@@ -28,6 +29,68 @@ impl JsonText {
     #[must_use]
     pub fn into_string(self) -> String {
         joined(&self.0)
+    }
+}
+
+impl AsRef<[u8]> for JsonText {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A [`JsonText`] that lies in the event where it can: most strings hold nothing that JSON escapes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JsonStr<'a>(Cow<'a, [u8]>);
+
+impl JsonStr<'_> {
+    /// Nothing but white space, or nothing at all.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.0.iter().all(u8::is_ascii_whitespace)
+    }
+
+    /// No text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text, lone halves replaced.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => text.into(),
+            Err(_) => joined(&self.0).into(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for JsonStr<'_> {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for JsonStr<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl<'de> Visitor<'de> for Bytes {
+            type Value = JsonStr<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(JsonStr(bytes.into()))
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+                Ok(JsonStr(bytes.to_vec().into()))
+            }
+        }
+        // For serde_json this is the way to a string that need not be UTF-8.
+        deserializer.deserialize_bytes(Bytes)
     }
 }
 
@@ -65,8 +128,8 @@ pub struct GrowingText {
 
 impl GrowingText {
     /// Adds a piece and says what can be shown now: a first half waits for its second.
-    pub fn push(&mut self, piece: &JsonText) -> String {
-        self.bytes.extend_from_slice(&piece.0);
+    pub fn push(&mut self, piece: &impl AsRef<[u8]>) -> String {
+        self.bytes.extend_from_slice(piece.as_ref());
         let waits = match self.bytes.last_chunk() {
             Some(last) if is_high(last) => 3,
             _ => 0,
@@ -81,13 +144,6 @@ impl GrowingText {
     #[must_use]
     pub fn text(&self) -> String {
         joined(&self.bytes)
-    }
-
-    /// Whether it begins and ends with these bytes, white space aside.
-    #[must_use]
-    pub fn is_within(&self, first: u8, last: u8) -> bool {
-        let text = self.bytes.trim_ascii();
-        text.first() == Some(&first) && text.last() == Some(&last)
     }
 
     /// Nothing but white space, or nothing at all.
@@ -137,7 +193,9 @@ mod tests {
         let mut growing = GrowingText::default();
         let seen: Vec<String> = pieces
             .iter()
-            .map(|piece| growing.push(&serde_json::from_str(&format!("\"{piece}\"")).expect("a JSON string")))
+            .map(|piece| {
+                growing.push(&serde_json::from_str::<JsonText>(&format!("\"{piece}\"")).expect("a JSON string"))
+            })
             .collect();
         assert_eq!(seen, shown);
         assert_eq!(growing.text(), text);

@@ -1,12 +1,15 @@
-//! The adapters against a server on loopback that answers byte for byte what a case wants.
+//! The adapters over real connections: the conformance kit of the Model port on each of them and on adapters that are
+//! broken on purpose, and what is special to each.
 
 #[cfg(test)]
-mod anthropic;
+mod broken;
 #[cfg(test)]
-mod cases;
+mod dialects;
 #[cfg(test)]
-mod gemini;
+mod own;
 #[cfg(test)]
 mod responses;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod toy;

@@ -1,7 +1,6 @@
 //! A scripted HTTP server on loopback: every byte of an answer is the test's own.
 
 use loopd_kernel::{CallId, EffectKey, RunId};
-use loopd_providers::{ModelConfig, OpenAiConfig, from_config_with};
 use loopd_runtime::{CallContext, Delta, Model, ModelAnswer, ModelError, ModelRequest};
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,13 +129,6 @@ pub fn last_chunk() -> Step {
     Step::Send(b"0\r\n\r\n".to_vec())
 }
 
-/// Settings for model `m` behind `url`, without a key.
-pub fn config(url: &str) -> OpenAiConfig {
-    let mut config = OpenAiConfig::new("m").at(format!("{url}/v1"));
-    config.vendor = Some("test".into());
-    config
-}
-
 /// A request with one message.
 pub fn request() -> ModelRequest {
     ModelRequest {
@@ -159,11 +151,6 @@ pub fn context() -> CallContext {
         cancel: tokio_util::sync::CancellationToken::new(),
         deltas: None,
     }
-}
-
-/// The model of `config`; every key is `sk-secret-1`.
-pub fn model(config: OpenAiConfig) -> Arc<dyn Model> {
-    from_config_with(&ModelConfig::Openai(config), &|_| Some("sk-secret-1".into())).expect("a model")
 }
 
 /// Calls, and collects what was shown meanwhile.

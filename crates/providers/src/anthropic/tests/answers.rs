@@ -83,7 +83,7 @@ fn a_plain_answer() {
 }
 
 #[test]
-fn the_framing_does_not_matter() {
+fn names_and_numbers_of_events_may_be_missing() {
     let answer = || {
         expect![[r#"
             text "Hello 那里 🎉"
@@ -91,8 +91,6 @@ fn the_framing_does_not_matter() {
         "#]]
     };
     let plain = stream(&message(TEXT, "end_turn"));
-    check_bytes(None, plain.replace('\n', "\r\n").as_bytes(), answer());
-    check_bytes(None, format!("\u{feff}{plain}").as_bytes(), answer());
     // Some gateways leave the names of events out, some add one more event.
     let unnamed: String = plain.split_inclusive('\n').filter(|line| !line.starts_with("event:")).collect();
     check_bytes(None, unnamed.as_bytes(), answer());
