@@ -15,24 +15,24 @@ impl Digest {
     /// moving a boundary. `domain` separates uses.
     #[must_use]
     pub fn of(domain: &str, parts: &[&[u8]]) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update((domain.len() as u64).to_be_bytes());
-        hasher.update(domain.as_bytes());
+        let mut hasher = Gathering::default();
+        hasher.add(&(domain.len() as u64).to_be_bytes());
+        hasher.add(domain.as_bytes());
         for part in parts {
-            hasher.update((part.len() as u64).to_be_bytes());
-            hasher.update(part);
+            hasher.add(&(part.len() as u64).to_be_bytes());
+            hasher.add(part);
         }
-        Self(hasher.finalize().into())
+        hasher.finish()
     }
 
     /// The plain SHA-256 of the concatenation of `parts`: what anybody can recompute with a standard tool.
     #[must_use]
     pub fn sha256(parts: &[&[u8]]) -> Self {
-        let mut hasher = Sha256::new();
+        let mut hasher = Gathering::default();
         for part in parts {
-            hasher.update(part);
+            hasher.add(part);
         }
-        Self(hasher.finalize().into())
+        hasher.finish()
     }
 
     /// Parses the textual form.
@@ -40,8 +40,7 @@ impl Digest {
     /// # Errors
     /// [`NotADigest`] when `text` is not 43 base64url characters of 32 bytes.
     pub fn parse(text: &str) -> Result<Self, NotADigest> {
-        let bytes = base64url::decode(text).ok_or(NotADigest)?;
-        bytes.try_into().map(Self).map_err(|_| NotADigest)
+        base64url::decode_array(text).map(Self).ok_or(NotADigest)
     }
 
     /// The first eight characters: enough to recognise a digest in a table.
@@ -56,6 +55,55 @@ impl Digest {
     #[must_use]
     pub fn text(&self) -> String {
         base64url::encode(&self.0)
+    }
+}
+
+/// Bytes that are gathered before they are hashed.
+const GATHERED: usize = 256;
+
+/// SHA-256 over small pieces: handed over one by one, they would cost more than they take to hash.
+struct Gathering {
+    hasher: Sha256,
+    bytes: [u8; GATHERED],
+    filled: usize,
+}
+
+impl Default for Gathering {
+    fn default() -> Self {
+        Self { hasher: Sha256::new(), bytes: [0; GATHERED], filled: 0 }
+    }
+}
+
+impl Gathering {
+    fn add(&mut self, piece: &[u8]) {
+        if let Some(room) = self.bytes.get_mut(self.filled..self.filled + piece.len()) {
+            room.copy_from_slice(piece);
+            self.filled += piece.len();
+            return;
+        }
+        self.hasher.update(&self.bytes[..self.filled]);
+        self.filled = 0;
+        self.hasher.update(piece);
+    }
+
+    fn finish(mut self) -> Digest {
+        self.hasher.update(&self.bytes[..self.filled]);
+        Digest(self.hasher.finalize().into())
+    }
+}
+
+/// Reads a value from its textual form, of which no copy is made.
+pub(crate) struct Parsed<T, E>(pub(crate) fn(&str) -> Result<T, E>);
+
+impl<T, E: fmt::Display> de::Visitor<'_> for Parsed<T, E> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<F: de::Error>(self, text: &str) -> Result<T, F> {
+        (self.0)(text).map_err(F::custom)
     }
 }
 
@@ -85,14 +133,13 @@ impl fmt::Debug for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text())
+        serializer.serialize_str(base64url::encode_into(&self.0, &mut [0; base64url::encoded_len(32)]))
     }
 }
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(de::Error::custom)
+        deserializer.deserialize_str(Parsed(Self::parse))
     }
 }
 
@@ -109,6 +156,15 @@ mod tests {
         let good = Digest::sha256(&[b"x"]).text();
         for bad in ["", "short", &good[1..], &alloc::format!("{good}A"), &good.replace(&good[5..6], "!")] {
             assert_eq!(Digest::parse(bad), Err(NotADigest), "{bad}");
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_size_hash_like_the_whole() {
+        let bytes: alloc::vec::Vec<u8> = (0..1_000_u32).map(|n| n as u8).collect();
+        for size in [1, 7, 63, 64, 255, 256, 257, 600] {
+            let pieces: alloc::vec::Vec<&[u8]> = bytes.chunks(size).collect();
+            assert_eq!(Digest::sha256(&pieces).0, <[u8; 32]>::from(Sha256::digest(&bytes)), "{size}");
         }
     }
 

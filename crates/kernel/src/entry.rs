@@ -187,7 +187,7 @@ impl Serialize for Salt {
 impl<'de> Deserialize<'de> for Salt {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let bytes = crate::base64url::decode(&text).and_then(|bytes| bytes.try_into().ok());
+        let bytes = crate::base64url::decode_array(&text);
         bytes.map(Self).ok_or_else(|| serde::de::Error::custom("expected a salt of 22 base64url characters"))
     }
 }

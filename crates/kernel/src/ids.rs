@@ -1,18 +1,23 @@
 //! Typed identities. Each has one textual form, used in output, logs and arguments alike.
 
-use alloc::string::String;
+use crate::digest::Parsed;
 use core::fmt;
 use core::str::FromStr;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The identity of a Run: 16 bytes, written `run_` and 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub [u8; 16]);
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("run_")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let mut text = *b"run_................................";
+        for (pair, byte) in text[4..].chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+        f.write_str(core::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -62,7 +67,7 @@ impl Serialize for RunId {
 
 impl<'de> Deserialize<'de> for RunId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        deserializer.deserialize_str(Parsed(str::parse))
     }
 }
 

@@ -138,6 +138,14 @@ impl<'a> Replayer<'a> {
     /// # Errors
     /// [`ReplayError`], naming the first Entry at which the recording is broken or the code differs.
     pub fn take(&mut self, entry: &Entry) -> Result<(), ReplayError> {
+        self.read(entry).map(drop)
+    }
+
+    /// Takes the next Entry, and returns what it says.
+    ///
+    /// # Errors
+    /// See [`Replayer::take`].
+    pub fn read(&mut self, entry: &Entry) -> Result<Record, ReplayError> {
         self.verifier.take(entry).map_err(ReplayError::Chain)?;
         let fold_error = |why| ReplayError::Fold(FoldError { seq: entry.seq, kind: entry.kind, why });
         let record = Record::decode(entry.kind, &entry.record)
@@ -168,7 +176,8 @@ impl<'a> Replayer<'a> {
             | Record::CancelRequested(_)
             | Record::BudgetChanged(_) => {}
         }
-        self.projection.fold_record(entry, &record).map_err(fold_error)
+        self.projection.fold_record(entry, &record).map_err(fold_error)?;
+        Ok(record)
     }
 
     fn check_started(&self, entry: &Entry, record: &Record) -> Result<(), ReplayError> {
@@ -219,6 +228,9 @@ impl<'a> Replayer<'a> {
             let what = if shape(decided) == shape(&ours.record) { "arguments" } else { "decision" };
             let (theirs, ours) = (told(decided, &entry.payload), told(&ours.record, &ours.payload));
             return Err(divergence(entry.seq, what, theirs, ours));
+        }
+        if ours.record.patch == decided.patch {
+            return Ok(());
         }
         let (theirs, ours) = (state(&decided.patch), state(&ours.record.patch));
         if theirs == ours { Ok(()) } else { Err(divergence(entry.seq, "state", theirs, ours)) }

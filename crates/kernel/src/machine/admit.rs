@@ -32,18 +32,19 @@ impl Work<'_, '_, '_> {
     pub(super) fn admit_next(&mut self) -> Result<bool, MachineError> {
         let now = self.now();
         let ready = |call: &&Call| call.not_before.is_none_or(|at| at <= now) && !self.can_be_probed(call);
-        let Some(call) = self.projection.wanted.iter().find(ready).cloned() else { return Ok(false) };
-        match self.rule(&call) {
+        let Some(call) = self.projection.wanted.iter().find(ready) else { return Ok(false) };
+        let (id, is_model) = (call.id, is_model(&call.target));
+        match self.rule(call) {
             Ruling::Intend(intended) => {
                 self.push(&Record::Intended(intended), alloc::vec::Vec::new())?;
-                self.born(call.id);
+                self.born(id);
             }
             Ruling::Settle(code, message) => {
-                let free = is_model(&call.target).then_some(MicroUsd(0));
+                let free = is_model.then_some(MicroUsd(0));
                 let usage = free.map(|_| Usage::default());
-                self.settled(call.id, Settlement::Failed, Some(code), message, usage, free)?;
+                self.settled(id, Settlement::Failed, Some(code), message, usage, free)?;
             }
-            Ruling::Doubt(reason) => self.settled(call.id, Settlement::Unknown, None, reason.into(), None, None)?,
+            Ruling::Doubt(reason) => self.settled(id, Settlement::Unknown, None, reason.into(), None, None)?,
             // What is in flight may settle below its reservation and make room.
             Ruling::Breach(_) if !self.projection.open.is_empty() => {
                 self.step.blocked = true;
