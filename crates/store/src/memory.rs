@@ -93,9 +93,10 @@ impl MemoryStore {
         }
     }
 
-    fn apply(&self, batch: &Batch) -> Result<Receipt, StoreError> {
+    fn apply(&self, batch: Batch) -> Result<Receipt, StoreError> {
+        let hints = if self.shared.hints.receiver_count() == 0 { Vec::new() } else { batch.hints() };
         self.state().commit(batch)?;
-        for hint in batch.hints() {
+        for hint in hints {
             // Nobody listens: then nobody needs it.
             let _ = self.shared.hints.send(hint);
         }
@@ -122,12 +123,13 @@ impl Store for MemoryStore {
             self.only_driver()?;
         }
         match self.fault(&batch) {
-            None => self.apply(&batch),
+            None => self.apply(batch),
             Some(fault) => {
+                let error = fault.error(&batch);
                 if fault == Fault::AmbiguousCommitted {
-                    self.apply(&batch)?;
+                    self.apply(batch)?;
                 }
-                Err(fault.error(&batch))
+                Err(error)
             }
         }
     }

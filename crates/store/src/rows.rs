@@ -97,14 +97,22 @@ pub struct RunRow {
 
 impl RunRow {
     /// Takes over what a [`Write::UpdateRun`] says; any other write changes nothing.
-    pub fn update(&mut self, write: &Write) {
+    pub fn update(&mut self, write: Write) {
         let Write::UpdateRun { run: _, status, worker, wake_at, outcome, iteration, tokens, spent, updated_at } = write
         else {
             return;
         };
-        (self.status, self.worker, self.wake_at) = (*status, *worker, *wake_at);
-        (self.iteration, self.tokens, self.spent) = (*iteration, *tokens, *spent);
-        (self.outcome, self.updated_at) = (outcome.clone(), *updated_at);
+        (self.status, self.worker, self.wake_at) = (status, worker, wake_at);
+        (self.iteration, self.tokens, self.spent) = (iteration, tokens, spent);
+        (self.outcome, self.updated_at) = (outcome, updated_at);
+    }
+
+    /// The [`Write::UpdateRun`] that leaves it as it is: what takes another one back.
+    #[must_use]
+    pub fn as_update(&self) -> Write {
+        let Self { run, status, worker, wake_at, iteration, tokens, spent, updated_at, .. } = *self;
+        let outcome = self.outcome.clone();
+        Write::UpdateRun { run, status, worker, wake_at, outcome, iteration, tokens, spent, updated_at }
     }
 }
 

@@ -44,10 +44,10 @@ fn conflict<T>(expectation: Expectation) -> Result<T, StoreError> {
 
 impl State {
     /// Checks all expectations, then makes the writes in order; takes all of them back when one fails.
-    pub(super) fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+    pub(super) fn commit(&mut self, batch: Batch) -> Result<(), StoreError> {
         batch.expect.iter().try_for_each(|expect| self.check(expect))?;
         let mut done = Vec::with_capacity(batch.writes.len());
-        for write in &batch.writes {
+        for write in batch.writes {
             match self.write(write) {
                 Ok(undo) => done.push(undo),
                 Err(error) => {
@@ -84,23 +84,30 @@ impl State {
         self.runs.get_mut(&run).ok_or(StoreError::Conflict(Expectation::Run(run)))
     }
 
-    fn write(&mut self, write: &Write) -> Written {
+    fn write(&mut self, write: Write) -> Written {
         match write {
-            Write::CreateRun(row) => self.create(row),
-            Write::Append { run, entries } => self.append(*run, entries),
-            Write::UpdateRun { run, .. } => self.change(*run, |row| row.update(write)),
-            Write::ChangeDefinition { run, version, definition } => self.change(*run, |row| {
-                row.version.clone_from(version);
-                row.definition = *definition;
-            }),
+            Write::CreateRun(row) => self.create(*row),
+            Write::Append { run, entries } => self.append(run, entries),
+            Write::UpdateRun { run, .. } => {
+                let row = &mut self.known_mut(run)?.row;
+                let before = row.as_update();
+                row.update(write);
+                Ok(on_run(run, |run| run.row.update(before)))
+            }
+            Write::ChangeDefinition { run, version, definition } => {
+                let row = &mut self.known_mut(run)?.row;
+                let version = std::mem::replace(&mut row.version, version);
+                let definition = std::mem::replace(&mut row.definition, definition);
+                Ok(on_run(run, move |run| (run.row.version, run.row.definition) = (version, definition)))
+            }
             Write::PutSnapshot(snapshot) => {
                 let run = snapshot.run;
-                let before = self.known_mut(run)?.snapshot.replace(snapshot.clone());
+                let before = self.known_mut(run)?.snapshot.replace(snapshot);
                 Ok(on_run(run, |run| run.snapshot = before))
             }
             Write::PutBlob { digest, bytes } => {
-                let (digest, new) = (*digest, !self.blobs.contains_key(digest));
-                self.blobs.entry(digest).or_insert_with(|| Arc::clone(bytes));
+                let new = !self.blobs.contains_key(&digest);
+                self.blobs.entry(digest).or_insert(bytes);
                 Ok(Box::new(move |state| {
                     if new {
                         state.blobs.remove(&digest);
@@ -110,27 +117,25 @@ impl State {
             Write::AddInbox(item) => self.add_inbox(item),
             Write::Notify(item) => Ok(self.notify(item)),
             Write::TakeInbox { run, id } => {
-                let id = *id;
-                let taken = self.known_mut(*run)?.take_item(id);
+                let taken = self.known_mut(run)?.take_item(id);
                 let Some(item) = taken else {
                     return conflict(Expectation::InboxItem(id));
                 };
-                Ok(on_run(*run, move |run| run.put_item(item)))
+                Ok(on_run(run, move |run| run.put_item(item)))
             }
             Write::OpenQuestion(row) => {
-                let id = row.question.id;
-                let before = self.known_mut(row.run)?.questions.insert(id, (**row).clone());
-                Ok(on_run(row.run, move |run| restore(&mut run.questions, id, before)))
+                let (run, id) = (row.run, row.question.id);
+                let before = self.known_mut(run)?.questions.insert(id, *row);
+                Ok(on_run(run, move |run| restore(&mut run.questions, id, before)))
             }
             Write::EndQuestion { run, question } => {
-                let id = *question;
-                let before = self.known_mut(*run)?.questions.remove(&id);
-                Ok(on_run(*run, move |run| restore(&mut run.questions, id, before)))
+                let before = self.known_mut(run)?.questions.remove(&question);
+                Ok(on_run(run, move |run| restore(&mut run.questions, question, before)))
             }
         }
     }
 
-    fn create(&mut self, row: &RunRow) -> Written {
+    fn create(&mut self, row: RunRow) -> Written {
         let id = row.run;
         if self.runs.contains_key(&id) {
             return conflict(Expectation::Run(id));
@@ -147,7 +152,7 @@ impl State {
         self.created.insert(number, id);
         let run = Run {
             number,
-            row: row.clone(),
+            row,
             entries: Vec::new(),
             snapshot: None,
             inbox: BTreeMap::new(),
@@ -165,11 +170,11 @@ impl State {
         }))
     }
 
-    fn append(&mut self, id: RunId, entries: &[Entry]) -> Written {
+    fn append(&mut self, id: RunId, entries: Vec<Entry>) -> Written {
         let run = self.known_mut(id)?;
-        let (head, hash) = head_after(id, (run.row.head, run.row.hash), entries)?;
+        let (head, hash) = head_after(id, (run.row.head, run.row.hash), &entries)?;
         let before = (run.row.head, run.row.hash, run.entries.len());
-        run.entries.extend_from_slice(entries);
+        run.entries.extend(entries);
         (run.row.head, run.row.hash) = (head, hash);
         Ok(on_run(id, move |run| {
             (run.row.head, run.row.hash) = (before.0, before.1);
@@ -177,17 +182,10 @@ impl State {
         }))
     }
 
-    fn change(&mut self, id: RunId, change: impl FnOnce(&mut RunRow)) -> Written {
-        let run = self.known_mut(id)?;
-        let before = run.row.clone();
-        change(&mut run.row);
-        Ok(on_run(id, move |run| run.row = before))
-    }
-
-    fn add_inbox(&mut self, item: &InboxItem) -> Written {
+    fn add_inbox(&mut self, item: InboxItem) -> Written {
         let run = self.known(item.run)?;
         if run.keys.contains(&item.key) {
-            return conflict(Expectation::InboxKey(item.key.clone()));
+            return conflict(Expectation::InboxKey(item.key));
         }
         if run.row.status == RunStatus::Ended {
             return conflict(Expectation::Sealed(item.run));
@@ -203,20 +201,20 @@ impl State {
         Ok(self.put(item))
     }
 
-    fn notify(&mut self, item: &InboxItem) -> Undo {
+    fn notify(&mut self, item: InboxItem) -> Undo {
         let takes = |run: &Run| run.row.status != RunStatus::Ended && !run.keys.contains(&item.key);
         if self.runs.get(&item.run).is_some_and(takes) { self.put(item) } else { Box::new(|_| {}) }
     }
 
-    fn put(&mut self, item: &InboxItem) -> Undo {
+    fn put(&mut self, item: InboxItem) -> Undo {
         let id = self.next_item + 1;
         self.next_item = id;
-        if let Some(run) = self.runs.get_mut(&item.run) {
-            run.keys.insert(item.key.clone());
-            run.put_item(InboxItem { id, ..item.clone() });
+        let (to, key) = (item.run, item.key.clone());
+        if let Some(run) = self.runs.get_mut(&to) {
+            run.keys.insert(key.clone());
+            run.put_item(InboxItem { id, ..item });
         }
-        let key = item.key.clone();
-        let undo = on_run(item.run, move |run| {
+        let undo = on_run(to, move |run| {
             run.keys.remove(&key);
             run.take_item(id);
         });
@@ -314,8 +312,9 @@ impl State {
             None => u64::MAX,
             Some(cursor) => self.runs.get(&cursor).map_or(0, |run| run.number),
         };
-        let newest_first = self.created.range(..end).rev().filter_map(|(_, run)| self.run(*run));
-        let rows = newest_first.filter(|row| filter.shows(row)).take(filter.limit.saturating_add(1)).collect();
+        let newest_first = self.created.range(..end).rev().filter_map(|(_, run)| self.runs.get(run));
+        let shown = newest_first.map(|run| &run.row).filter(|row| filter.shows(row));
+        let rows = shown.take(filter.limit.saturating_add(1)).cloned().collect();
         Page::of_rows(rows, filter.limit)
     }
 
