@@ -8,11 +8,12 @@ impl Chance {
     /// The generator of one purpose. Streams of one seed have nothing to do with each other.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut mixed = Self(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mixed.next();
+        mixed.word();
         mixed
     }
 
-    fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +22,7 @@ impl Chance {
     }
 
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
+        self.word() % n
     }
 
     /// True once in `n`.

@@ -6,6 +6,7 @@ use crate::checks;
 use crate::people::People;
 use crate::scripts::{LANDING_BOUND, ScriptedModel, ScriptedTool, Side};
 use crate::stage::{Stage, Worker};
+use crate::witness;
 use crate::world::closure_named;
 use loopd_kernel::child::{Recipient, Spawn};
 use loopd_kernel::model::ModelCall;
@@ -185,10 +186,13 @@ pub async fn live(seed: u64, steps: Arc<AtomicU64>) -> Digest {
         workers.iter().find_map(of).expect("somebody can run it")
     };
     let rows = rows(&stage).await;
-    for row in &rows {
-        checks::check(&stage, row.run, &**side_definition(&row.loop_name).definition()).await;
+    let programs: Vec<_> = rows.iter().map(|row| side_definition(&row.loop_name)).collect();
+    let mut watched = Vec::new();
+    for (row, program) in rows.into_iter().zip(&programs) {
+        let witness = checks::check(&stage, &row, &**program.definition()).await;
+        watched.push((row, witness));
     }
-    checks::family(&stage, &rows).await;
-    let heads: Vec<&[u8]> = rows.iter().map(|row| row.hash.0.as_slice()).collect();
+    witness::family(&watched);
+    let heads: Vec<&[u8]> = watched.iter().map(|(row, _)| row.hash.0.as_slice()).collect();
     Digest::sha256(&heads)
 }

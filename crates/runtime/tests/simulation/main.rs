@@ -2,6 +2,7 @@
 //! prints the one command that repeats it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
+mod bare;
 mod chance;
 mod checks;
 mod kin;
@@ -10,6 +11,7 @@ mod people;
 mod rivals;
 mod scripts;
 mod stage;
+mod witness;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -19,18 +21,26 @@ use std::time::Duration;
 
 /// Seeds of a normal test run; `LOOPD_SEEDS` asks for more, `LOOPD_SEED` for one.
 const SEEDS: u64 = 200;
+/// The same of a story whose seeds are long.
+const LONG_SEEDS: u64 = 20;
+
+/// Tells a story of the runtime once per seed.
+fn simulate<F: Future>(name: &'static str, story: impl Fn(u64, Arc<AtomicU64>) -> F) {
+    let steps = Arc::new(AtomicU64::new(0));
+    tell(name, SEEDS, &steps, |seed| drop(once(story(seed, steps.clone()))));
+}
 
 /// Tells a story once per seed and says how fast it was.
-fn simulate<F: Future>(name: &'static str, story: impl Fn(u64, Arc<AtomicU64>) -> F) {
+fn tell(name: &'static str, usual: u64, steps: &AtomicU64, story: impl Fn(u64)) {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let seeds = match number("LOOPD_SEED") {
         Some(one) => one..one + 1,
-        None => 0..number("LOOPD_SEEDS").unwrap_or(SEEDS),
+        None => 0..number("LOOPD_SEEDS").unwrap_or(usual),
     };
-    let (steps, count, before) = (Arc::new(AtomicU64::new(0)), seeds.end - seeds.start, cpu());
+    let (count, before) = (seeds.end - seeds.start, cpu());
     for seed in seeds {
         let repeat = Repeat(name, seed);
-        once(story(seed, steps.clone()));
+        story(seed);
         std::mem::forget(repeat);
     }
     let steps = steps.load(Ordering::Relaxed);
@@ -80,7 +90,17 @@ fn two_workers_on_one_run_send_nothing_twice_and_bring_it_to_its_end() {
 #[test]
 fn a_family_whose_workers_die_does_everything_once_and_comes_to_its_end() {
     simulate("kin", kin::live);
-    checks::met_what_is_seldom();
+    witness::met_what_is_seldom();
+}
+
+#[test]
+fn bare_machines_over_a_store_agree_with_a_witness_after_every_step_whatever_befalls_their_workers() {
+    let steps = AtomicU64::new(0);
+    tell("bare", LONG_SEEDS, &steps, |seed| {
+        bare::live(seed, &steps);
+    });
+    witness::met_what_is_seldom();
+    bare::what_befell();
 }
 
 #[test]
@@ -90,6 +110,8 @@ fn a_seed_comes_to_the_same_journal_every_time() {
         assert_eq!(head(), head(), "seed {seed} cannot be repeated");
         let heads = || once(kin::live(seed, Arc::default()));
         assert_eq!(heads(), heads(), "seed {seed} of a family cannot be repeated");
+        let bare = || bare::live(seed, &AtomicU64::new(0));
+        assert_eq!(bare(), bare(), "seed {seed} of bare machines cannot be repeated");
     }
 }
 

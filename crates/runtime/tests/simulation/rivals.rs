@@ -93,6 +93,7 @@ pub async fn live(seed: u64, steps: Arc<AtomicU64>) -> Digest {
     second.runtime.shutdown().await;
     let runs = stage.store.runs(RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
     assert_eq!(runs.items.len(), 1, "one admission key, one run");
-    checks::check(&stage, run, &**first.programs[0].definition()).await;
+    assert_eq!(runs.items[0].run, run);
+    checks::check(&stage, &runs.items[0], &**first.programs[0].definition()).await;
     runs.items[0].hash
 }

@@ -128,7 +128,7 @@ impl ScriptedTool {
     }
 }
 
-fn stream(key: EffectKey, purpose: u64) -> u64 {
+pub fn stream(key: EffectKey, purpose: u64) -> u64 {
     key.0.0.iter().take(8).fold(0_u64, |all, byte| all << 8 | u64::from(*byte)) ^ purpose << 32
 }
 

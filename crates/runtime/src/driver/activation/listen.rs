@@ -54,7 +54,9 @@ impl Activation {
     }
 }
 
-fn input_of(item: InboxItem) -> Input {
+/// The input that an inbox item is to its Run.
+#[must_use]
+pub fn input_of(item: InboxItem) -> Input {
     match item.body {
         InboxBody::Signal { name, body } => Input::Signal { name, body },
         InboxBody::Answer { question, end, actor, value } => {

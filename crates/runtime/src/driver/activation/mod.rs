@@ -15,6 +15,7 @@ use crate::family::Family;
 use crate::program::Program;
 use crate::turns::Probation;
 use calls::Flight;
+pub use listen::input_of;
 use loopd_kernel::machine::{Env, Input, MachineError, Pace, Refused, Step};
 use loopd_kernel::model::ModelConstants;
 use loopd_kernel::projection::Status;
