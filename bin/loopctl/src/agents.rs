@@ -1,8 +1,9 @@
 //! From manifests and stored definitions to Programs: where agents, providers and tools are named together.
 
 use crate::problem::{Code, Problem};
+use crate::tools::tools;
 use crate::words;
-use loopd_agent::manifest::{Model as ModelSpec, Price, Provider, ToolSource};
+use loopd_agent::manifest::{Model as ModelSpec, Price, Provider};
 use loopd_agent::{Agent, AgentError, Manifest};
 use loopd_fixture::excerpt;
 use loopd_kernel::{Digest, Limits};
@@ -14,7 +15,6 @@ use loopd_providers::{
 };
 use loopd_runtime::{CannotRun, Model, Program, Programs, Tool};
 use loopd_store::{RunRow, Store};
-use loopd_tools::{FileTool, file_tools};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -195,49 +195,6 @@ fn price(price: &Price) -> DeclaredPrice {
         cache_read: price.cache_read_per_million.map(dollars),
         cache_write: price.cache_write_per_million.map(dollars),
         reasoning: price.reasoning_per_million.map(dollars),
-    }
-}
-
-/// The tools that a manifest names, over folders relative to `folder`.
-fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
-    let mut tools = Vec::new();
-    for source in &manifest.spec.tools {
-        match source {
-            ToolSource::Files { root, allow } => {
-                let allow: Vec<FileTool> =
-                    allow.iter().filter_map(|tool| FileTool::from_name(tool.tool_name())).collect();
-                tools.extend(file_tools(&place(root, folder)?, &allow).map_err(|error| {
-                    Problem::new(Code::Tool, error.to_string())
-                        .why(format!(
-                            "spec.tools: root `{}` is relative to the manifest's folder",
-                            excerpt::line(root, 200)
-                        ))
-                        .fix(fix)
-                })?);
-            }
-            ToolSource::Ask => {}
-            ToolSource::Native { name, .. } => {
-                return Err(Problem::new(
-                    Code::Tool,
-                    format!("there is no tool `{}` in loopctl", excerpt::line(name, 64)),
-                )
-                .why("a native tool is a function of a program of its own")
-                .fix("run this agent with that program (loopkit), or use the tools `files` and `ask`"));
-            }
-        }
-    }
-    Ok(tools)
-}
-
-fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
-    match folder {
-        Some(folder) => Ok(folder.join(root)),
-        None if Path::new(root).is_absolute() => Ok(root.into()),
-        None => {
-            Err(Problem::new(Code::Tool, format!("nobody knows where the folder `{}` is", excerpt::line(root, 200)))
-                .why("it is relative to the agent's manifest, and the run does not say where that was")
-                .fix("say where the manifest is now with --agent FILE"))
-        }
     }
 }
 

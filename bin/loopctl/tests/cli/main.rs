@@ -9,6 +9,7 @@ mod processes;
 mod questions;
 mod runs;
 mod stores;
+mod tools;
 mod upgrades;
 mod world;
 

@@ -9,6 +9,7 @@ mod model;
 mod parse;
 mod scalar;
 mod tool;
+mod written;
 
 pub use model::{Model, Price, Provider};
 pub use parse::ManifestError;
