@@ -57,7 +57,9 @@ pub fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Ve
                     format!("there is no tool `{}` in loopctl", excerpt::line(name, 64)),
                 )
                 .why("a native tool is a function of a program of its own")
-                .fix("run this agent with that program (loopkit), or use the tools `files`, `http`, `shell` and `ask`"));
+                .fix(
+                    "run this agent with that program (loopkit), or use the tools `files`, `http`, `shell` and `ask`",
+                ));
             }
         }
     }

@@ -26,9 +26,39 @@ fn world(script: &str) -> World {
 #[test]
 fn the_tools_are_named_with_their_classes() {
     let world = world(r#"{"turns": [{"say": "Done."}]}"#);
-    check(&world, &["agent", "check", "agent.yaml"], expect![[""]]);
+    check(
+        &world,
+        &["agent", "check", "agent.yaml"],
+        expect![[r#"
+        worker 1
+          model demo plays demo.json
+          tool read_file read · files below docs
+          tool write_file probed · files below docs
+          tool edit_file once · files below docs
+          tool http_get read · docs.test, also 10.0.0.0/8
+          tool shell once · runs sh, env, cat in docs
+          limits 50 iterations
+          state ready to run
+    "#]],
+    );
     world.write("agent.yaml", &AGENT.replace("root: docs, programs", "root: none, programs"));
-    check(&world, &["agent", "check", "agent.yaml"], expect![[""]]);
+    check(
+        &world,
+        &["agent", "check", "agent.yaml"],
+        expect![[r#"
+        worker 1
+          model demo plays demo.json
+          tool read_file read · files below docs
+          tool write_file probed · files below docs
+          tool edit_file once · files below docs
+          tool http_get read · docs.test, also 10.0.0.0/8
+          tool shell once · runs sh, env, cat in none
+          limits 50 iterations
+          state cannot run here: the folder DIR/none does not exist (E-TOOL)
+          do put the folder there, or correct spec.tools
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
@@ -42,10 +72,16 @@ fn an_agent_writes_edits_and_runs_what_it_wrote() {
                                       {"tool": "http_get", "args": {"url": "http://169.254.169.254/"}}]},
         {"say": "{{tool.shell}} {{tool.http_get}}"}]}"#,
     );
-    check(&world, &["run", "agent.yaml", "Go."], expect![[""]]);
+    check(
+        &world,
+        &["run", "agent.yaml", "Go."],
+        expect![[r#"
+        `rm` may not be run; the programs are sh, env, cat 169.254.169.254 may not be asked; the hosts are docs.test
+    "#]],
+    );
     assert_eq!(world.read("docs/plan/a.txt"), "one\nthree\n");
     assert!(!world.path("docs/plan/b.txt").exists());
-    check(&world, &["run", "show"], expect![[""]]);
+    check(&world, &["run", "show", "last"], expect![[""]]);
 }
 
 /// SEC-04: a key of the worker is neither in what a program sees nor anywhere in the store or a recording.
@@ -90,8 +126,32 @@ fn a_program_whose_worker_is_killed_asks_a_person() {
     let pid = world.read("docs/pid");
     let left = std::process::Command::new("kill").args(["-9", pid.trim()]).status().unwrap();
     assert!(left.success(), "it was gone already");
-    check(&world, &["run", "resume", "last"], expect![[""]]);
-    check(&world, &["run", "why"], expect![[""]]);
+    check(
+        &world,
+        &["run", "resume", "last"],
+        expect![[r#"
+        err: ? RUN1/q1 call-2 may have happened, and nobody here can know: the worker died after it might have sent this call and before it recorded a result
+        err: call shell {"argv":["sh","-c","echo run >> runs; echo $$ > pid; exec sleep 600"]}
+        err: answer loopctl ask answer RUN1/q1 landed|failed|retry|unknown
+        err: note it may still land: `failed` and `retry` are taken after MOMENT MOMENT
+        err: then loopctl run resume RUN1
+        exit 5
+    "#]],
+    );
+    check(
+        &world,
+        &["run", "why"],
+        expect![[r#"
+        RUN1 waits
+          why it waits for a person
+          call call-2 shell unknown · once · given up at MOMENT
+          worker nobody, epoch-2
+        ? RUN1/q1 call-2 may have happened, and nobody here can know: the worker died after it might have sent this call and before it recorded a result
+          call shell {"argv":["sh","-c","echo run >> runs; echo $$ > pid; exec sleep 600"]}
+          answer loopctl ask answer RUN1/q1 landed|failed|retry|unknown
+          note it may still land: `failed` and `retry` are taken after MOMENT MOMENT
+    "#]],
+    );
     assert_eq!(world.read("docs/runs"), "run\n");
 }
 

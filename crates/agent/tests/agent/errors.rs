@@ -439,5 +439,6 @@ fn a_tool_that_reaches_out_says_how_far() {
         agent.yaml:7:30: expected at least 1
         agent.yaml:7:7: `allow` is empty: name list, read, search, write or edit, or leave it out for the first three
         agent.yaml:7:14: unknown value `sh`
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }

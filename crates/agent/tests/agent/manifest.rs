@@ -353,10 +353,9 @@ fn the_published_schema_is_up_to_date() {
 #[test]
 fn the_tools_that_reach_out_are_read_and_written_back() {
     let tools = "- { use: files, root: ., allow: [edit, write, read] }\n    - { use: http, hosts: [docs.rs, '*.example.com'], addresses: [10.0.0.0/8], maxBytes: 1000, timeout: 5s }\n    - { use: shell, root: src, programs: [git, /bin/ls], timeout: 2m, maxOutput: 1000, env: [HOME] }\n";
-    let yaml = FULL.replace("- { native: refund, class: once }\n", tools).replace(
-        "- { use: files, root: ./docs, allow: [search, list, read] }\n    ",
-        "",
-    );
+    let yaml = FULL
+        .replace("- { native: refund, class: once }\n", tools)
+        .replace("- { use: files, root: ./docs, allow: [search, list, read] }\n    ", "");
     let manifest = Manifest::parse("a.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(manifest.tool_names(), ["ask", "read_file", "write_file", "edit_file", "http_get", "shell"]);
     let json = serde_json::to_string(&manifest.spec.tools).expect("serialises");

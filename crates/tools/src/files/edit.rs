@@ -74,7 +74,9 @@ fn apply(path: &Below, text: &str, args: &Args) -> Result<(String, Edited), Tool
     let crlf = ends_in_crlf(text);
     let (old, new) = (fit(&args.old, crlf), fit(&args.new, crlf));
     if old.is_empty() {
-        return Err(ToolError::invalid_args("old: expected the text that is to be replaced; to write a file, use write_file"));
+        return Err(ToolError::invalid_args(
+            "old: expected the text that is to be replaced; to write a file, use write_file",
+        ));
     }
     if old == new {
         return Err(ToolError::invalid_args("new: it is the same as `old`; there is nothing to replace"));

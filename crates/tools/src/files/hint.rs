@@ -16,7 +16,8 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<String> {
     let wanted = wanted.lines().map(str::trim).find(|line| !line.is_empty())?;
     let lines = || text.lines().take(MAX_LINES).enumerate();
     if let Some((number, line)) = lines().find(|(_, line)| same_words(line, wanted)) {
-        let what = if line.contains(wanted) { "holds its first line" } else { "differs from its first line in white space" };
+        let what =
+            if line.contains(wanted) { "holds its first line" } else { "differs from its first line in white space" };
         return Some(format!("Line {} {what}: `{}`", number + 1, shown(line)));
     }
     let pairs = pairs(wanted);

@@ -54,7 +54,11 @@ pub(super) fn run(root: &Root, args: Args, attempt: &Attempt) -> Result<Written,
     }
     let staged = place.stage(content, present.as_ref())?;
     attempt.stop.check()?;
-    if args.must_not_exist { staged.create()? } else { staged.replace()? }
+    if args.must_not_exist {
+        staged.create()?
+    } else {
+        staged.replace()?
+    }
     Ok(Written { path: path.to_string(), bytes: content.len() as u64, created: Some(present.is_none()) })
 }
 

@@ -38,7 +38,8 @@ pub(super) enum Kind {
 /// Reads at most `max` bytes.
 pub(super) async fn read(url: Url, mut response: Response, max: u64) -> Result<Fetched, ToolError> {
     let status = response.status().as_u16();
-    let packed = response.headers().get(CONTENT_ENCODING).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let packed =
+        response.headers().get(CONTENT_ENCODING).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     if let Some(packed) = packed.filter(|packed| !packed.eq_ignore_ascii_case("identity")) {
         let message = format!("{} sends `{}`, though it was not asked for", shown(url.as_str()), shown(&packed));
         return Err(error("http.encoding", message));

@@ -41,8 +41,8 @@ impl Fetch<'_> {
         if url.len() > MAX_URL {
             return Err(error("http.invalid_url", format!("a URL has at most {MAX_URL} bytes")));
         }
-        let mut url = Url::parse(url)
-            .map_err(|why| error("http.invalid_url", format!("`{}` is no URL: {why}", shown(url))))?;
+        let mut url =
+            Url::parse(url).map_err(|why| error("http.invalid_url", format!("`{}` is no URL: {why}", shown(url))))?;
         for _ in 0..=MAX_REDIRECTS {
             url.set_fragment(None);
             let response = self.ask(&url).await?;
@@ -51,7 +51,10 @@ impl Fetch<'_> {
                 None => return body::read(url, response, self.config.max_bytes).await,
             }
         }
-        Err(error("http.redirects", format!("more than {MAX_REDIRECTS} redirects, the last one to {}", shown(url.as_str()))))
+        Err(error(
+            "http.redirects",
+            format!("more than {MAX_REDIRECTS} redirects, the last one to {}", shown(url.as_str())),
+        ))
     }
 
     async fn ask(&self, url: &Url) -> Result<Response, ToolError> {
@@ -85,9 +88,12 @@ impl Fetch<'_> {
         }
         let addresses = match host.parse::<IpAddr>() {
             Ok(address) => vec![address],
-            Err(_) => self.config.resolver.resolve(host).await.map_err(|why| {
-                error("http.dns", format!("the name {} has no address: {why}", shown(host)))
-            })?,
+            Err(_) => self
+                .config
+                .resolver
+                .resolve(host)
+                .await
+                .map_err(|why| error("http.dns", format!("the name {} has no address: {why}", shown(host))))?,
         };
         if addresses.is_empty() {
             return Err(error("http.dns", format!("the name {} has no address", shown(host))));

@@ -12,7 +12,8 @@ const MAX_DEPTH: usize = 200;
 /// Elements whose ends are left out by those who may, and those that have none: their number says nothing of depth.
 const FLAT: [&str; 31] = [
     "p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option", "optgroup", "rt", "rp", "a", "html",
-    "head", "body", "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr",
+    "head", "body", "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
+    "wbr",
 ];
 
 /// The text of a page, with its links numbered at the end.

@@ -97,15 +97,17 @@ fn not_text(fetched: &Fetched) -> ToolError {
         None if fetched.cut => format!("more than {read} bytes"),
         None => format!("{read} bytes"),
     };
-    let message = format!("{} is not text: {}, {size}, status {}", shown(fetched.url.as_str()), shown(media), fetched.status);
+    let message =
+        format!("{} is not text: {}, {size}, status {}", shown(fetched.url.as_str()), shown(media), fetched.status);
     error("http.not_text", message)
 }
 
 /// The part of the text from `offset` on, both ends moved to whole characters.
 fn part(text: &str, offset: u64) -> Result<(String, Option<Cut>), ToolError> {
-    let from = usize::try_from(offset).ok().filter(|from| *from <= text.len()).ok_or_else(|| {
-        error("http.past_end", format!("the text has {} bytes", text.len()))
-    })?;
+    let from = usize::try_from(offset)
+        .ok()
+        .filter(|from| *from <= text.len())
+        .ok_or_else(|| error("http.past_end", format!("the text has {} bytes", text.len())))?;
     let from = text.floor_char_boundary(from);
     let to = text.floor_char_boundary(from.saturating_add(MAX_TEXT));
     let left = text.len() - to;

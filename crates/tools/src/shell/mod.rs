@@ -167,7 +167,10 @@ impl Tool for ShellTool {
         let program = program::find(name, &self.config)?;
         let folder = self.root.folder(&Below::parse(&dir)?)?;
         if context.cancel.is_cancelled() {
-            return Err(ToolError::did_not_happen("tool.cancelled", "nobody waits for it any more; it was not started"));
+            return Err(ToolError::did_not_happen(
+                "tool.cancelled",
+                "nobody waits for it any more; it was not started",
+            ));
         }
         // A deadline that is nearer than usual still leaves time for a report.
         let timeout = self.config.timeout.min(context.timeout.saturating_sub(MARGIN / 2));

@@ -111,7 +111,8 @@ async fn a_swap_during_a_write_does_not_lead_outside() {
             while calls < 20_000 && !(calls >= 400 && inside > 0 && links > 0) {
                 let context = context_of(calls);
                 let written = here.block_on(write.call(r#"{"path":"sub/secret","content":"OWNED"}"#, &context));
-                let edited = here.block_on(edit.call(r#"{"path":"sub/secret","old":"SECRET","new":"OWNED"}"#, &context));
+                let edited =
+                    here.block_on(edit.call(r#"{"path":"sub/secret","old":"SECRET","new":"OWNED"}"#, &context));
                 for answer in [said(written), said(edited)] {
                     calls += 1;
                     inside += u32::from(answer.starts_with('{'));

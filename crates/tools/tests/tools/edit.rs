@@ -48,12 +48,14 @@ async fn one_place_or_all_and_nothing_else_changes() {
         "\u{feff}one\n": "\u{feff}1\n" {"path":"a","replaced":1,"first_line":1,"bytes":5}
         "keep\ncut\n": "keep\n" {"path":"a","replaced":1,"first_line":2,"bytes":5}
         "tab\tend  \n": "tab \n" {"path":"a","replaced":1,"first_line":1,"bytes":5}
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }
 
 #[tokio::test]
 async fn what_is_not_clear_is_an_error_that_says_what_is_there() {
-    let source = "fn main() {\n    let total = price * count;\n    print(total);\n}\n\nfn other() {\n    print(total);\n}\n";
+    let source =
+        "fn main() {\n    let total = price * count;\n    print(total);\n}\n\nfn other() {\n    print(total);\n}\n";
     let many = "x\n".repeat(25);
     let mut out = String::new();
     for (content, old, new, all) in [
@@ -102,7 +104,8 @@ async fn what_is_no_text_or_too_large_is_left_alone() {
         none: ! file.not_found: none does not exist
         none/x: ! file.not_found: none/x does not exist
         : ! file.is_a_folder: . is a folder; list it
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
     assert_eq!(folder.seen(), before);
     // Small before, too large after.
     let folder = Folder::with(&[("a", &vec![b'x'; 1000])]);

@@ -117,6 +117,16 @@ async fn a_url_leads_to_public_addresses_only() {
     assert_eq!(server.hits(), Vec::<String>::new(), "somebody was asked");
 }
 
+/// SEC-02: whoever runs a name chooses which of its addresses a client takes.
+#[tokio::test]
+async fn every_address_of_a_name_counts() {
+    let server = Server::start("127.0.0.2:0", |_| text("200 OK", "text/plain", "SECRET")).await;
+    let names = Names::of(&[("mixed.test", &[&["127.0.0.2", "127.0.0.1"]])]);
+    let answer = get(tool(&names, &["127.0.0.2/32"]).as_ref(), &format!("http://mixed.test:{}/", server.port())).await;
+    expect!["! http.address: mixed.test is at 127.0.0.1, which is not a public address"].assert_eq(&answer);
+    assert_eq!(server.hits(), Vec::<String>::new());
+}
+
 /// SEC-02: a name that says something else when it is asked again.
 #[tokio::test]
 async fn a_name_is_asked_once_and_its_answer_is_what_is_called() {
@@ -175,7 +185,8 @@ async fn a_redirect_leads_to_public_addresses_only() {
         /to?/: ! http.redirects: more than 5 redirects, the last one to http://site.test:PORT/
         http://inside.test:PORT/: ! http.host: inside.test may not be asked; the hosts are site.test
         http://127.0.0.1:PORT/: ! http.host: 127.0.0.1 may not be asked; the hosts are site.test
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
     assert_eq!(trap.hits(), Vec::<String>::new());
 }
 
@@ -183,7 +194,9 @@ async fn a_redirect_leads_to_public_addresses_only() {
 async fn a_redirect_that_may_be_followed_is_followed() {
     let server = Server::start("127.0.0.1:0", |path| match path {
         "/a" => b"HTTP/1.1 301 Moved\r\nLocation: b/c#part\r\nContent-Length: 4\r\n\r\ngone".to_vec(),
-        "/b/c" => b"HTTP/1.1 307 Temporary\r\nLocation: http://other.test:PORT/end?q=1\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        "/b/c" => {
+            b"HTTP/1.1 307 Temporary\r\nLocation: http://other.test:PORT/end?q=1\r\nContent-Length: 0\r\n\r\n".to_vec()
+        }
         "/end?q=1" => text("200 OK", "text/plain", "here"),
         _ => text("302 Found", "text/plain", "no location"),
     })
@@ -191,7 +204,10 @@ async fn a_redirect_that_may_be_followed_is_followed() {
     let names = Names::of(&[("site.test", &[&["127.0.0.1"]]), ("other.test", &[&["127.0.0.1"]])]);
     let tool = tool(&names, &["127.0.0.0/8"]);
     let page_of = page(tool.as_ref(), &format!("http://site.test:{}/a", server.port())).await;
-    assert_eq!((page_of.url, page_of.status, page_of.text), (format!("http://other.test:{}/end?q=1", server.port()), 200, "here".into()));
+    assert_eq!(
+        (page_of.url, page_of.status, page_of.text),
+        (format!("http://other.test:{}/end?q=1", server.port()), 200, "here".into())
+    );
     assert_eq!(server.hits(), ["/a", "/b/c", "/end?q=1"]);
     let odd = page(tool.as_ref(), &format!("http://site.test:{}/x", server.port())).await;
     assert_eq!((odd.status, odd.text.as_str()), (302, "no location"));
@@ -216,8 +232,18 @@ async fn only_listed_hosts_are_asked() {
     let tool = http_tool(HttpConfig { hosts, ..config(&names, &["127.0.0.1/32"]) });
     let mut out = String::new();
     for host in [
-        "docs.test", "a.docs.test", "a.b.docs.test", "evildocs.test", "docs.test.evil.test", "exact.test", "Exact.Test",
-        "sub.exact.test", "exact.test.", "127.0.0.1", "127.0.0.1.evil.test", "127.0.0.2",
+        "docs.test",
+        "a.docs.test",
+        "a.b.docs.test",
+        "evildocs.test",
+        "docs.test.evil.test",
+        "exact.test",
+        "Exact.Test",
+        "sub.exact.test",
+        "exact.test.",
+        "127.0.0.1",
+        "127.0.0.1.evil.test",
+        "127.0.0.2",
     ] {
         let answer = get(tool.as_ref(), &format!("http://{host}:{}/", server.port())).await;
         out.push_str(&format!("{host}: {}\n", if answer.contains("here") { "asked" } else { &answer }));

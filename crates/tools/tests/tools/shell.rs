@@ -101,7 +101,9 @@ async fn what_a_shell_would_read_is_plain_text() {
         &["echo", "-e", "\\x41", "'", "\""],
     ] {
         let report = report(tool.as_ref(), words).await;
-        let said = words[1..].join(" ").replace("-e \\x41", if report.stdout.text.starts_with('A') { "A" } else { "-e \\x41" });
+        let said = words[1..]
+            .join(" ")
+            .replace("-e \\x41", if report.stdout.text.starts_with('A') { "A" } else { "-e \\x41" });
         assert_eq!((report.ended, report.exit_code, report.stdout.text), (Ended::Exited, Some(0), format!("{said}\n")));
     }
     assert_eq!(folder.seen(), before);
@@ -191,7 +193,8 @@ async fn the_environment_is_what_was_given() {
 async fn of_much_output_the_ends_stay_and_all_is_counted() {
     let folder = Folder::with(&[]);
     let tool = shell_tool(ShellConfig { max_output: 20, ..config(&folder, &["sh"]) }).unwrap();
-    let report = report(tool.as_ref(), &["sh", "-c", "echo begin; yes | head -n 500000; echo end; echo small >&2"]).await;
+    let report =
+        report(tool.as_ref(), &["sh", "-c", "echo begin; yes | head -n 500000; echo end; echo small >&2"]).await;
     expect![[r#"
         Output {
             text: "begin\ny\ny\n\n[… 999990 bytes left out …]\ny\ny\ny\nend\n",
@@ -232,10 +235,15 @@ async fn a_killed_program_is_in_doubt() {
 async fn a_program_that_takes_too_long_is_killed_and_says_what_it_had() {
     let folder = Folder::with(&[]);
     let tool = shell_tool(ShellConfig { timeout: Duration::from_millis(300), ..config(&folder, &["sh"]) }).unwrap();
-    let polite = report(tool.as_ref(), &["sh", "-c", "echo begun; trap 'echo bye; exit 4' TERM; sleep 600 & wait"]).await;
-    assert_eq!((polite.ended, polite.exit_code, polite.stdout.text.as_str()), (Ended::TimedOut, Some(4), "begun\nbye\n"));
+    let polite =
+        report(tool.as_ref(), &["sh", "-c", "echo begun; trap 'echo bye; exit 4' TERM; sleep 600 & wait"]).await;
+    assert_eq!(
+        (polite.ended, polite.exit_code, polite.stdout.text.as_str()),
+        (Ended::TimedOut, Some(4), "begun\nbye\n")
+    );
     expect!["it was killed after 300 ms; what it had done until then stays done"].assert_eq(&polite.note.unwrap());
-    let script = "trap '' TERM; echo $$ > pid; (trap '' TERM; echo $$ > /dev/null; sleep 600) & echo begun; wait; sleep 600";
+    let script =
+        "trap '' TERM; echo $$ > pid; (trap '' TERM; echo $$ > /dev/null; sleep 600) & echo begun; wait; sleep 600";
     let rude = report(tool.as_ref(), &["sh", "-c", script]).await;
     assert_eq!((rude.ended, rude.signal, rude.stdout.text.as_str()), (Ended::TimedOut, Some(9), "begun\n"));
     assert!(!lives(&folder.root().join("pid")));
@@ -254,7 +262,9 @@ async fn what_a_program_leaves_behind_is_killed_with_it() {
     assert_eq!((left.exit_code, left.stdout.text.as_str(), left.left_running), (Some(0), "done\n", false));
     until(|| !lives(&folder.root().join("pid"))).await;
     // One that went into a session of its own is out of reach; it is not waited for, and that is said.
-    let left = report_of("setsid sh -c 'echo $$ > escaped; exec sleep 600' & while ! [ -s escaped ]; do :; done; echo done").await;
+    let left =
+        report_of("setsid sh -c 'echo $$ > escaped; exec sleep 600' & while ! [ -s escaped ]; do :; done; echo done")
+            .await;
     let escaped = folder.root().join("escaped");
     assert_eq!((left.exit_code, left.stdout.text.as_str(), left.left_running), (Some(0), "done\n", true));
     assert!(lives(&escaped));
@@ -304,5 +314,6 @@ fn a_list_that_says_nothing_is_refused() {
         [".."]: ".." is neither the name of a program nor an absolute path
         ["a\0"]: "a\0" is neither the name of a program nor an absolute path
         the folder /none does not exist
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }

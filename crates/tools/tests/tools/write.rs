@@ -63,7 +63,8 @@ async fn files_are_made_and_replaced() {
         x/y/
         x/y/w: ""
         x/y/z.txt: "deep"
-    "#]].assert_eq(&folder.seen());
+    "#]]
+    .assert_eq(&folder.seen());
 }
 
 /// MCP-06, of arguments: what was cut is not carried out in part.

@@ -25,10 +25,13 @@ fn what_somebody_else_wrote_meanwhile_stays() {
     let file = dir.path().join("a.txt");
     fs::write(&file, "one\n").unwrap();
     // In place, and by renaming: the two ways in which programs save.
-    for save in [|file: &Path| fs::write(file, "theirs\n").unwrap(), |file: &Path| {
-        fs::write(file.with_extension("new"), "theirs\n").unwrap();
-        fs::rename(file.with_extension("new"), file).unwrap();
-    }] {
+    for save in [
+        |file: &Path| fs::write(file, "theirs\n").unwrap(),
+        |file: &Path| {
+            fs::write(file.with_extension("new"), "theirs\n").unwrap();
+            fs::rename(file.with_extension("new"), file).unwrap();
+        },
+    ] {
         fs::write(&file, "one\n").unwrap();
         let mut moments = Vec::new();
         let error = edit(dir.path(), |moment| {

@@ -63,9 +63,11 @@ async fn html_becomes_text_and_text_stays() {
           b
 
         [1]: /coffee
-    "#]].assert_eq(&page(tool.as_ref(), &url(&server, "/html")).await.text);
+    "#]]
+    .assert_eq(&page(tool.as_ref(), &url(&server, "/html")).await.text);
     let mut out = String::new();
-    for path in ["/json", "/plain", "/feed", "/untyped", "/untyped-text", "/empty", "/missing", "/broken", "/image-404"] {
+    for path in ["/json", "/plain", "/feed", "/untyped", "/untyped-text", "/empty", "/missing", "/broken", "/image-404"]
+    {
         let answer = get(tool.as_ref(), &url(&server, path)).await;
         out.push_str(&format!("{}\n", answer.replace(&server.port(), "PORT")));
     }
@@ -90,7 +92,9 @@ async fn what_is_not_text_is_refused_by_type_and_size() {
             "/pdf" => bytes("200 OK", "Content-Type: application/pdf\r\n", &[b'%'; 300]),
             "/liar" => bytes("200 OK", "Content-Type: text/plain\r\n", b"a\0b"),
             "/untyped" => bytes("200 OK", "", b"\0\x01"),
-            "/stream" => b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nConnection: close\r\n\r\nxxxxxxxxxxxxxxx".to_vec(),
+            "/stream" => {
+                b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nConnection: close\r\n\r\nxxxxxxxxxxxxxxx".to_vec()
+            }
             "/packed" => bytes("200 OK", "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", b"\x1f\x8b"),
             _ => text("200 OK", "text/plain", path),
         },
@@ -108,7 +112,8 @@ async fn what_is_not_text_is_refused_by_type_and_size() {
         ! http.not_text: http://site.test:PORT/untyped is not text: without a type, 2 bytes, status 200
         ! http.not_text: http://site.test:PORT/stream is not text: video/mp4, more than 10 bytes, status 200
         ! http.encoding: http://site.test:PORT/packed sends `gzip`, though it was not asked for
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }
 
 #[tokio::test]
@@ -147,7 +152,8 @@ async fn encodings_are_read_as_they_are_declared() {
         /undeclared: "größe\n" Some("windows-1252") []
         /wrong: "gr��e" None ["not all of it is UTF-8; each wrong byte is �"]
         /unknown: "größe" None []
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }
 
 /// MCP-06: a body that was cut is a text that says so, and nothing that anybody could take for the whole.
@@ -159,9 +165,17 @@ async fn what_was_cut_says_so_and_what_broke_off_is_no_page() {
             "/json" => text("200 OK", "application/json", &json),
             "/exact" => text("200 OK", "text/plain", &"x".repeat(100)),
             "/umlaut" => text("200 OK", "text/plain", &"ä".repeat(60).replacen('ä', "x", 1)),
-            "/stream" => format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n{}", "y".repeat(500)).into_bytes(),
-            "/broken" => b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n{\"a\":1".to_vec(),
-            "/chunk" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n".to_vec(),
+            "/stream" => {
+                format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n{}", "y".repeat(500))
+                    .into_bytes()
+            }
+            "/broken" => {
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n{\"a\":1".to_vec()
+            }
+            "/chunk" => {
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+                    .to_vec()
+            }
             _ => text("200 OK", "text/plain", path),
         },
         100,
@@ -181,7 +195,10 @@ async fn what_was_cut_says_so_and_what_broke_off_is_no_page() {
         .assert_eq(&format!("{:?}", page(tool.as_ref(), &url(&server, "/stream")).await.notes));
     for (path, bytes) in [("/broken", 6), ("/chunk", 5)] {
         let answer = get(tool.as_ref(), &url(&server, path)).await;
-        assert!(answer.starts_with("! http.broke_off: ") && answer.contains(&format!("after {bytes} bytes")), "{answer}");
+        assert!(
+            answer.starts_with("! http.broke_off: ") && answer.contains(&format!("after {bytes} bytes")),
+            "{answer}"
+        );
     }
 }
 
@@ -261,5 +278,6 @@ async fn a_request_says_only_what_it_is() {
         GET /a?b HTTP/1.1
         accept: text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/xml;q=0.8,*/*;q=0.1
         user-agent: loopd/0.1.0
-        host: site.test:PORT"#]].assert_eq(head.trim_end());
+        host: site.test:PORT"#]]
+    .assert_eq(head.trim_end());
 }
