@@ -43,7 +43,7 @@ fn pairs(line: &str) -> BTreeSet<(char, char)> {
 fn alike(wanted: &BTreeSet<(char, char)>, line: &str) -> usize {
     let found = pairs(line);
     let all = wanted.len() + found.len();
-    if all == 0 { 0 } else { 200 * wanted.intersection(&found).count() / all }
+    (200 * wanted.intersection(&found).count()).checked_div(all).unwrap_or(0)
 }
 
 fn shown(line: &str) -> String {

@@ -23,7 +23,6 @@ pub struct Output {
     pub not_utf8: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -20,7 +20,7 @@ pub(super) fn check(source: &ToolSource, model: &Model, at: &[Step]) -> Checked 
             // What is no name may be a secret that somebody pasted.
             each(env, at, "env", is_variable, "expected the name of an environment variable, not its value")
                 .map_err(|wrong| Problem { secret: true, ..wrong })?;
-            let key = |name: &str| !key_of(model).is_some_and(|key| key == name);
+            let key = |name: &str| key_of(model).is_none_or(|key| key != name);
             each(env, at, "env", key, "the model's key does not belong into the environment of programs")?;
             above_zero(*max_output, *timeout, at, "maxOutput")
         }
