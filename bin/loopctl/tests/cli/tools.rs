@@ -81,7 +81,41 @@ fn an_agent_writes_edits_and_runs_what_it_wrote() {
     );
     assert_eq!(world.read("docs/plan/a.txt"), "one\nthree\n");
     assert!(!world.path("docs/plan/b.txt").exists());
-    check(&world, &["run", "show", "last"], expect![[""]]);
+    check(
+        &world,
+        &["run", "show", "last"],
+        expect![[r#"
+        RUN1 worker 1
+          asked Go.
+          started MOMENT MOMENT took TIME
+          spent 5 iterations · 4,027 tokens limits: 50 iterations
+          chain verified, 42 entries, head HASH
+
+           1 model demo 732 tok · TIME
+                      → write_file {"content":"one\ntwo\n","path":"plan/a.txt"}
+           2 tool write_file {"content":"one\ntwo\n","path":"plan/a.txt"} probed · TIME
+                      {"path":"plan/a.txt","bytes":8,"created":true}
+           3 model demo 757 tok · TIME
+                      → edit_file {"new":"three","old":"two","path":"plan/a.txt"}
+           4 tool edit_file {"new":"three","old":"two","path":"plan/a.txt"} once · TIME
+                      {"path":"plan/a.txt","replaced":1,"first_line":2,"bytes":10}
+           5 model demo 786 tok · TIME
+                      → shell {"argv":["cat","a.txt",">","b.txt"],"dir":"plan"}
+           6 tool shell {"argv":["cat","a.txt",">","b.txt"],"dir":"plan"} once · TIME
+                      {"ended":"exited","exit_code":1,"stdout":{"text":"one\nthree\n","bytes":10},… (184 B)
+           7 model demo 849 tok · TIME
+                      → shell {"argv":["rm","-rf","."]}
+                      → http_get {"url":"http://169.254.169.254/"}
+           8 tool shell {"argv":["rm","-rf","."]} failed · once · shell.not_allowed · TIME
+                      `rm` may not be run; the programs are sh, env, cat
+           9 tool http_get {"url":"http://169.254.169.254/"} failed · read · http.host · TIME
+                      169.254.169.254 may not be asked; the hosts are docs.test
+          10 model demo 903 tok · TIME
+
+        completed
+          `rm` may not be run; the programs are sh, env, cat 169.254.169.254 may not be asked; the hosts are docs.test
+    "#]],
+    );
 }
 
 /// SEC-04: a key of the worker is neither in what a program sees nor anywhere in the store or a recording.
