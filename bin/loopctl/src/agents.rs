@@ -3,8 +3,9 @@
 use crate::found;
 use crate::models;
 use crate::problem::{Code, Problem};
+use crate::tools::{tools, tools_of};
 use crate::words;
-use loopd_agent::manifest::{Model as ModelSpec, OpenAiApi, Price, Provider, ToolSource};
+use loopd_agent::manifest::{Model as ModelSpec, OpenAiApi, Price, Provider};
 use loopd_agent::{Agent, AgentError, Manifest};
 use loopd_fixture::excerpt;
 use loopd_kernel::{Digest, Limits};
@@ -17,7 +18,6 @@ use loopd_providers::{
 };
 use loopd_runtime::{CannotRun, Model, Program, Programs, Tool};
 use loopd_store::{RunRow, Store};
-use loopd_tools::{FileTool, file_tools};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -239,36 +239,6 @@ fn price(price: &Price) -> DeclaredPrice {
     }
 }
 
-/// The tools that a manifest names, over folders relative to `folder`.
-pub(crate) fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
-    let mut tools = Vec::new();
-    for source in &manifest.spec.tools {
-        tools.extend(tools_of(source, folder, fix)?);
-    }
-    Ok(tools)
-}
-
-fn tools_of(source: &ToolSource, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
-    match source {
-        ToolSource::Files { root, allow } => {
-            let allow: Vec<FileTool> = allow.iter().filter_map(|tool| FileTool::from_name(tool.tool_name())).collect();
-            let tools = file_tools(&place(root, folder)?, &allow).map_err(|error| {
-                let root = excerpt::line(root, 200);
-                Problem::new(Code::Tool, error.to_string())
-                    .why(format!("spec.tools: root `{root}` is relative to the manifest's folder"))
-                    .fix(fix)
-            })?;
-            Ok(tools)
-        }
-        ToolSource::Ask => Ok(Vec::new()),
-        ToolSource::Native { name, .. } => {
-            Err(Problem::new(Code::Tool, format!("there is no tool `{}` in loopctl", excerpt::line(name, 64)))
-                .why("a native tool is a function of a program of its own")
-                .fix("run this agent with that program (loopkit), or use the tools `files` and `ask`"))
-        }
-    }
-}
-
 /// Everything that stands in the way of a Run of this agent here, not only the first thing. Nothing is started and
 /// nothing is sent.
 ///
@@ -320,18 +290,6 @@ fn affordable(model: &str, near: Option<&str>, limits: &Limits) -> Result<(), Pr
         .fix(
             "declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out",
         ))
-}
-
-fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
-    match folder {
-        Some(folder) => Ok(folder.join(root)),
-        None if Path::new(root).is_absolute() => Ok(root.into()),
-        None => {
-            Err(Problem::new(Code::Tool, format!("nobody knows where the folder `{}` is", excerpt::line(root, 200)))
-                .why("it is relative to the agent's manifest, and the run does not say where that was")
-                .fix("say where the manifest is now with --agent FILE"))
-        }
-    }
 }
 
 /// Finds the agents of Runs by their stored definitions.

@@ -3,6 +3,7 @@
 use crate::agents::{self, not_an_agent};
 use crate::models;
 use crate::problem::{Code, Problem};
+use crate::tools;
 use crate::words;
 use loopd_agent::manifest::Provider;
 use loopd_agent::{Agent, Document, Found, Manifest, Skill};
@@ -45,7 +46,7 @@ impl Finder<'_> {
             Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
             Provider::Demo { script } => Some(self::script(&folder.join(script), script)?),
         };
-        let tools = agents::tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
+        let tools = tools::tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
         let found = Found {
             tools: tools.iter().map(|tool| tool.offer().clone()).collect(),
             windows: self.windows(&manifest),

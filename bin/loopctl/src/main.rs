@@ -25,6 +25,7 @@ mod place;
 mod problem;
 mod signals;
 mod steps;
+mod tools;
 mod words;
 
 use clap::Parser;

@@ -26,7 +26,7 @@ fn text(path: &str) -> String {
 /// The agent of the files as they are now.
 fn agent() -> Agent {
     let manifest = Manifest::parse("agent.yaml", text("agent.yaml").as_bytes()).expect("agent.yaml");
-    let tools = FileTool::ALL.map(|tool| loopd_tools::FileTool::from_name(tool.tool_name()).expect("a file tool"));
+    let tools = FileTool::READING.map(|tool| loopd_tools::FileTool::from_name(tool.tool_name()).expect("a file tool"));
     let agent = Agent::from_manifest(manifest, loopd_tools::file_offers(&tools)).expect("agent.yaml");
     agent.with_demo_script(&text("demo.json")).expect("demo.json")
 }

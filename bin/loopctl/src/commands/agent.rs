@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::models;
 use crate::output::{self, Format};
 use crate::problem::Problem;
+use crate::tools;
 use crate::words;
 use loopd_agent::Manifest;
 use loopd_agent::manifest::{Provider, ToolSource, json_schema};
@@ -122,19 +123,8 @@ fn tools(manifest: &Manifest) -> Vec<Offered> {
 }
 
 fn offered(source: &ToolSource) -> Vec<Offered> {
-    let (class, from) = match source {
-        ToolSource::Files { root, .. } => ("read", format!("files below {root}")),
-        ToolSource::Ask => ("asks a person", "built in".into()),
-        ToolSource::Native { class, .. } => {
-            let class = class.map_or("once", |class| match class {
-                loopd_agent::manifest::ToolClass::Pure => "pure",
-                loopd_agent::manifest::ToolClass::Read => "read",
-                loopd_agent::manifest::ToolClass::Once => "once",
-            });
-            (class, "a program of its own".into())
-        }
-    };
-    source.tool_names().into_iter().map(|name| Offered { name: name.into(), class, from: from.clone() }).collect()
+    let (tools, from) = tools::classes(source);
+    tools.into_iter().map(|(name, class)| Offered { name: name.into(), class, from: from.clone() }).collect()
 }
 
 fn people(context: &Context, checked: &Checked) -> Result<(), Problem> {

@@ -111,11 +111,11 @@ fn what_is_wrong_is_said_before_anything_starts() {
         &world,
         &["run", "native.yaml", "x"],
         expect![[r#"
-        err: error[E-TOOL]: there is no tool `send_mail` in loopctl
-        err: why: a native tool is a function of a program of its own
-        err: fix: run this agent with that program (loopkit), or use the tools `files` and `ask`
-        exit 2
-    "#]],
+            err: error[E-TOOL]: there is no tool `send_mail` in loopctl
+            err: why: a native tool is a function of a program of its own
+            err: fix: run this agent with that program (loopkit), or use the tools `files`, `http`, `shell` and `ask`
+            exit 2
+        "#]],
     );
     check(
         &world,

@@ -11,6 +11,7 @@ mod processes;
 mod questions;
 mod runs;
 mod stores;
+mod tools;
 mod upgrades;
 mod world;
 

@@ -1,8 +1,10 @@
 //! What a manifest has to hold beyond the shape of its fields.
 
+mod tool;
+
 use super::context::LEAST_RESULT_BYTES;
 use super::locate::Step::{self, Item, Key};
-use super::{AgentLimits, Manifest, Model, Provider, ToolSource};
+use super::{AgentLimits, Manifest, Model, Provider};
 use crate::schema::Schema;
 use std::collections::BTreeSet;
 
@@ -115,19 +117,7 @@ fn tools(manifest: &Manifest) -> Checked {
     let mut names: BTreeSet<&str> = manifest.built_in_tools().into_iter().collect();
     for (index, source) in manifest.spec.tools.iter().enumerate() {
         let at = [Key("spec"), Key("tools"), Item(index)];
-        match source {
-            ToolSource::Files { root, .. } => {
-                ensure(!root.trim().is_empty(), &[at[0], at[1], at[2], Key("root")], || "expected a folder".into())?;
-            }
-            ToolSource::Native { name, .. } => {
-                let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-                let fits = (1..=64).contains(&name.len()) && name.bytes().all(inner);
-                ensure(fits, &[at[0], at[1], at[2], Key("native")], || {
-                    "expected a tool name of letters, digits, `_` and `-`, at most 64 characters".into()
-                })?;
-            }
-            ToolSource::Ask => {}
-        }
+        tool::check(source, manifest, &at)?;
         for name in source.tool_names() {
             ensure(names.insert(name), &at, || format!("there would be two tools named `{name}`"))?;
         }

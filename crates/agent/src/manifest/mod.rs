@@ -13,6 +13,7 @@ mod model;
 mod parse;
 mod scalar;
 mod tool;
+mod written;
 
 pub use context::{Context, DEFAULT_RESULT_BYTES};
 pub use fallback::{Fallback, Trouble};

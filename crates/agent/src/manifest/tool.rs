@@ -1,5 +1,7 @@
 //! `spec.tools`: where the Agent's tools come from.
 
+use super::scalar::Duration;
+use super::written::Written;
 use loopd_kernel::EffectClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,12 +10,36 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Written", into = "Written")]
 pub enum ToolSource {
-    /// Reading files inside one folder.
+    /// Files inside one folder.
     Files {
         /// The folder, as written: relative to the manifest.
         root: String,
         /// What the model may do there.
         allow: Vec<FileTool>,
+    },
+    /// Getting pages from the web.
+    Http {
+        /// The only hosts that may be asked; empty: any.
+        hosts: Vec<String>,
+        /// Networks that may be reached though they are not public.
+        addresses: Vec<String>,
+        /// Bytes of a body that are read.
+        max_bytes: Option<u64>,
+        /// How long a call may take.
+        timeout: Option<Duration>,
+    },
+    /// Running programs.
+    Shell {
+        /// The programs that may be run: names, or absolute paths.
+        programs: Vec<String>,
+        /// The folder that they run in, as written: relative to the manifest.
+        root: String,
+        /// How long a program may run.
+        timeout: Option<Duration>,
+        /// Bytes that are kept of each output.
+        max_output: Option<u64>,
+        /// Environment variables of the worker that they get, besides those that every program needs.
+        env: Vec<String>,
     },
     /// Asking a person.
     Ask,
@@ -36,11 +62,18 @@ pub enum FileTool {
     Read,
     /// Find text in files.
     Search,
+    /// Write a whole file.
+    Write,
+    /// Replace a text in a file.
+    Edit,
 }
 
 impl FileTool {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::List, Self::Read, Self::Search];
+    pub const ALL: [Self; 5] = [Self::List, Self::Read, Self::Search, Self::Write, Self::Edit];
+
+    /// Those that change nothing: what a manifest allows that does not say.
+    pub const READING: [Self; 3] = [Self::List, Self::Read, Self::Search];
 
     /// The tool's name, as a model sees it.
     #[must_use]
@@ -49,6 +82,8 @@ impl FileTool {
             Self::List => "list_files",
             Self::Read => "read_file",
             Self::Search => "search_files",
+            Self::Write => "write_file",
+            Self::Edit => "edit_file",
         }
     }
 }
@@ -111,8 +146,8 @@ impl ToolSource {
     /// The folder that it works in, where it has one.
     pub(super) const fn root_mut(&mut self) -> Option<&mut String> {
         match self {
-            Self::Files { root, .. } => Some(root),
-            Self::Ask | Self::Native { .. } => None,
+            Self::Files { root, .. } | Self::Shell { root, .. } => Some(root),
+            Self::Http { .. } | Self::Ask | Self::Native { .. } => None,
         }
     }
 
@@ -121,96 +156,10 @@ impl ToolSource {
     pub fn tool_names(&self) -> Vec<&str> {
         match self {
             Self::Files { allow, .. } => allow.iter().map(|tool| tool.tool_name()).collect(),
+            Self::Http { .. } => vec!["http_get"],
+            Self::Shell { .. } => vec!["shell"],
             Self::Ask => vec![crate::ask::NAME],
             Self::Native { name, .. } => vec![name],
-        }
-    }
-}
-
-/// A tool source as it is written.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(
-    rename = "ToolSource",
-    rename_all = "camelCase",
-    deny_unknown_fields,
-    expecting = "a mapping with use (files or ask) or native (the name of a tool of the program)"
-)]
-#[schemars(extend("oneOf" = [
-    { "properties": { "use": { "const": "files" }, "native": false, "class": false }, "required": ["use", "root"] },
-    { "properties": { "use": { "const": "ask" }, "native": false, "class": false, "root": false, "allow": false },
-      "required": ["use"] },
-    { "properties": { "use": false, "root": false, "allow": false }, "required": ["native"] },
-]))]
-struct Written {
-    /// A built-in set: `files` reads files inside `root`, `ask` lets the model ask a person.
-    #[serde(rename = "use", default, skip_serializing_if = "Option::is_none")]
-    set: Option<BuiltIn>,
-    /// The name of a tool that the embedding program brings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    native: Option<String>,
-    /// The folder of `files`, relative to the manifest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    root: Option<String>,
-    /// What `files` may do; without it everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    allow: Option<Vec<FileTool>>,
-    /// The effect class of a native tool, where it has to be stricter than the program declares.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    class: Option<ToolClass>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum BuiltIn {
-    Files,
-    Ask,
-}
-
-impl TryFrom<Written> for ToolSource {
-    type Error = String;
-
-    fn try_from(written: Written) -> Result<Self, String> {
-        let refuse = |owner: &str, fields: &[(&str, bool)]| match fields.iter().find(|(_, given)| *given) {
-            Some((field, _)) => Err(format!("`{field}` does not belong to {owner}")),
-            None => Ok(()),
-        };
-        let root = ("root", written.root.is_some());
-        let allow = ("allow", written.allow.is_some());
-        let class = ("class", written.class.is_some());
-        match (written.set, written.native) {
-            (Some(_), Some(_)) => Err("`use` and `native` exclude each other: write them as two tools".into()),
-            (None, None) => {
-                Err("a tool needs `use` (files or ask) or `native` (the name of a tool of the program)".into())
-            }
-            (Some(BuiltIn::Files), None) => {
-                refuse("`use: files`", &[class])?;
-                let root = written.root.ok_or("`use: files` needs `root`, the folder that may be read")?;
-                let mut allow = written.allow.unwrap_or_else(|| FileTool::ALL.to_vec());
-                if allow.is_empty() {
-                    return Err("`allow` is empty: name list, read or search, or leave it out for all three".into());
-                }
-                allow.sort_unstable();
-                allow.dedup();
-                Ok(Self::Files { root, allow })
-            }
-            (Some(BuiltIn::Ask), None) => refuse("`use: ask`", &[root, allow, class]).map(|()| Self::Ask),
-            (None, Some(name)) => {
-                refuse("a native tool", &[root, allow])?;
-                Ok(Self::Native { name, class: written.class })
-            }
-        }
-    }
-}
-
-impl From<ToolSource> for Written {
-    fn from(source: ToolSource) -> Self {
-        let empty = Self { set: None, native: None, root: None, allow: None, class: None };
-        match source {
-            ToolSource::Files { root, allow } => {
-                Self { set: Some(BuiltIn::Files), root: Some(root), allow: Some(allow), ..empty }
-            }
-            ToolSource::Ask => Self { set: Some(BuiltIn::Ask), ..empty },
-            ToolSource::Native { name, class } => Self { native: Some(name), class, ..empty },
         }
     }
 }

@@ -70,7 +70,7 @@ fn unknown_fields_and_values_are_guessed() {
             agent.yaml:6:43: unknown value `raed`; did you mean `read`?
                6 |   tools: [ { use: files, root: ., allow: [raed] } ]
                                                              ^
-            expected one of: `list`, `read`, `search`
+            expected one of: `list`, `read`, `search`, `write`, `edit`
         "#]],
     );
 }
@@ -218,10 +218,10 @@ fn fields_that_do_not_go_together_are_named() {
     check(
         &with_spec("model: { provider: demo, script: d }\ntools:\n  - { use: files }"),
         expect![[r#"
-        agent.yaml:7:7: `use: files` needs `root`, the folder that may be read
-           7 |     - { use: files }
-                     ^
-    "#]],
+            agent.yaml:7:7: `use: files` needs `root`, the folder that may be seen
+               7 |     - { use: files }
+                         ^
+        "#]],
     );
     check(
         &with_spec("model: { provider: demo, script: d }\ntools:\n  - { use: ask }\n  - { use: ask, native: x }"),
@@ -234,10 +234,10 @@ fn fields_that_do_not_go_together_are_named() {
     check(
         &with_spec("model: { provider: demo, script: d }\ntools:\n  - {}"),
         expect![[r#"
-        agent.yaml:7:7: a tool needs `use` (files or ask) or `native` (the name of a tool of the program)
-           7 |     - {}
-                     ^
-    "#]],
+            agent.yaml:7:7: a tool needs `use` (files, http, shell or ask) or `native` (the name of a tool of the program)
+               7 |     - {}
+                         ^
+        "#]],
     );
     check(
         &with_spec("model: { provider: demo, script: d }\ntools:\n  - native: pay\n    root: /"),
@@ -425,4 +425,49 @@ proptest::proptest! {
         bytes[at] = byte;
         let _ = Manifest::parse("agent.yaml", &bytes).map_err(|error| error.to_string());
     }
+}
+
+#[test]
+fn a_tool_that_reaches_out_says_how_far() {
+    let tool = |tool: &str| with_spec(&format!("model: {{ provider: openai, name: m }}\ntools:\n  - {tool}"));
+    let mut out = String::new();
+    for written in [
+        "{ use: shell, root: . }",
+        "{ use: shell, root: ., programs: [] }",
+        "{ use: shell, root: ., programs: [git, ./run] }",
+        "{ use: shell, root: ., programs: [git, 'git status'] }",
+        "{ use: shell, root: ., programs: [git], env: [HOME, OPENAI_API_KEY] }",
+        "{ use: shell, root: ., programs: [git], env: [TOKEN=sk-test-123] }",
+        "{ use: shell, root: ., programs: [git], timeout: 0s }",
+        "{ use: shell, root: ., programs: [git], hosts: [a] }",
+        "{ use: http, hosts: [] }",
+        "{ use: http, hosts: ['http://docs.rs'] }",
+        "{ use: http, addresses: [10.0.0.0/33] }",
+        "{ use: http, addresses: [localhost] }",
+        "{ use: http, maxBytes: 0 }",
+        "{ use: files, root: ., allow: [] }",
+        "{ use: sh }",
+    ] {
+        let error = Manifest::parse("agent.yaml", tool(written).as_bytes()).expect_err(written).to_string();
+        assert!(!error.contains("sk-test"), "{error}");
+        out.push_str(&format!("{}\n", error.lines().next().unwrap_or_default()));
+    }
+    expect![[r#"
+        agent.yaml:7:7: `use: shell` needs `programs`, the list of those that may be run
+        agent.yaml:7:7: `use: shell` needs `programs`, the list of those that may be run
+        agent.yaml:7:46: expected the name of a program, or an absolute path
+        agent.yaml:7:46: expected the name of a program, or an absolute path
+        agent.yaml:7:59: the model's key does not belong into the environment of programs
+        agent.yaml:7:53: expected the name of an environment variable, not its value
+        agent.yaml:7:56: expected a duration above zero
+        agent.yaml:7:7: `hosts` does not belong to `use: shell`
+        agent.yaml:7:7: `hosts` is empty: name the hosts, or leave it out for every public one
+        agent.yaml:7:28: expected a host name, an address, or `*.` and a name
+        agent.yaml:7:32: expected an address or a network, for example 10.1.0.0/16
+        agent.yaml:7:32: expected an address or a network, for example 10.1.0.0/16
+        agent.yaml:7:30: expected at least 1
+        agent.yaml:7:7: `allow` is empty: name list, read, search, write or edit, or leave it out for the first three
+        agent.yaml:7:14: unknown value `sh`
+    "#]]
+    .assert_eq(&out);
 }

@@ -161,7 +161,7 @@ fn every_field_is_read() {
     assert_eq!(manifest.spec.model.key(), "openai/smollm2-135m");
     assert_eq!(manifest.tool_names(), ["list_files", "read_file", "search_files", "ask", "refund"]);
     let expected = [
-        ToolSource::Files { root: "./docs".into(), allow: FileTool::ALL.to_vec() },
+        ToolSource::Files { root: "./docs".into(), allow: FileTool::READING.to_vec() },
         ToolSource::Ask,
         ToolSource::Native { name: "refund".into(), class: Some(ToolClass::Once) },
     ];
@@ -306,6 +306,31 @@ fn the_published_schema_holds_what_the_reader_holds() {
         (spec(&format!("{model}tools: [ {{ use: files }} ]")), false),
         (spec(&format!("{model}tools: [ {{ native: pay, use: ask }} ]")), false),
         (spec(&format!("{model}tools: [ {{ }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: files, root: ., allow: [write, edit, read] }} ]")), true),
+        (spec(&format!("{model}tools: [ {{ use: files, root: ., allow: [remove] }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: files, root: ., env: [A] }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: http }} ]")), true),
+        (
+            spec(&format!(
+                "{model}tools: [ {{ use: http, hosts: [docs.rs], addresses: [127.0.0.1, 'fd00::/8'], maxBytes: 10, timeout: 5s }} ]"
+            )),
+            true,
+        ),
+        (spec(&format!("{model}tools: [ {{ use: http, root: . }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: http, maxBytes: 0 }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: http, hosts: [] }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: files, root: ., allow: [] }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: shell, root: ., programs: [] }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: shell, root: ., programs: [git] }} ]")), true),
+        (
+            spec(&format!(
+                "{model}tools: [ {{ use: shell, root: ., programs: [/bin/ls], env: [HOME], maxOutput: 10, timeout: 5s }} ]"
+            )),
+            true,
+        ),
+        (spec(&format!("{model}tools: [ {{ use: shell, root: . }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: shell, programs: [git] }} ]")), false),
+        (spec(&format!("{model}tools: [ {{ use: shell, root: ., programs: [git], allow: [read] }} ]")), false),
         (spec(&format!("{model}limits: {{ wall: 10m, usd: 0.5 }}")), true),
         (spec(&format!("{model}limits: {{ wall: 10 }}")), false),
         (spec(&format!("{model}limits: {{ iterations: 0 }}")), false),
@@ -345,4 +370,17 @@ fn the_responses_api_is_another_model_and_chat_is_not_written() {
 #[test]
 fn the_published_schema_is_up_to_date() {
     expect_file!["../../../../docs/schemas/agent.schema.json"].assert_eq(&json_schema());
+}
+
+#[test]
+fn the_tools_that_reach_out_are_read_and_written_back() {
+    let tools = "- { use: files, root: ., allow: [edit, write, read] }\n    - { use: http, hosts: [docs.rs, '*.example.com'], addresses: [10.0.0.0/8], maxBytes: 1000, timeout: 5s }\n    - { use: shell, root: src, programs: [git, /bin/ls], timeout: 2m, maxOutput: 1000, env: [HOME] }\n";
+    let yaml = FULL
+        .replace("- { native: refund, class: once }\n", tools)
+        .replace("- { use: files, root: ./docs, allow: [search, list, read] }\n    ", "");
+    let manifest = Manifest::parse("a.yaml", yaml.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(manifest.tool_names(), ["ask", "read_file", "write_file", "edit_file", "http_get", "shell"]);
+    let json = serde_json::to_string(&manifest.spec.tools).expect("serialises");
+    expect![[r#"[{"use":"ask"},{"use":"files","root":".","allow":["read","write","edit"]},{"use":"http","hosts":["docs.rs","*.example.com"],"addresses":["10.0.0.0/8"],"maxBytes":1000,"timeout":"5s"},{"use":"shell","root":"src","programs":["git","/bin/ls"],"timeout":"2m","maxOutput":1000,"env":["HOME"]}]"#]].assert_eq(&json);
+    assert_eq!(serde_json::from_str::<Vec<ToolSource>>(&json).expect("again"), manifest.spec.tools);
 }

@@ -54,11 +54,14 @@ pub(super) enum Content<'a> {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 pub(super) enum InputPart<'a> {
-    InputText { text: Cow<'a, str> },
-    InputImage { image_url: String },
-    InputFile { filename: &'a str, file_data: String },
+    #[serde(rename = "input_text")]
+    Text { text: Cow<'a, str> },
+    #[serde(rename = "input_image")]
+    Image { image_url: String },
+    #[serde(rename = "input_file")]
+    File { filename: &'a str, file_data: String },
 }
 
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -110,11 +113,11 @@ fn with_files<'a>(text: &'a str, attachments: &'a [Attachment]) -> WireItem<'a> 
         return user(text.into());
     }
     let parts = attachments.iter().map(|attachment| match media(attachment, &IMAGES, &FILES) {
-        Media::Image(image) => InputPart::InputImage { image_url: data_url(image) },
-        Media::File(file) => InputPart::InputFile { filename: name(file), file_data: data_url(file) },
-        Media::Text(text) => InputPart::InputText { text: text.into() },
+        Media::Image(image) => InputPart::Image { image_url: data_url(image) },
+        Media::File(file) => InputPart::File { filename: name(file), file_data: data_url(file) },
+        Media::Text(text) => InputPart::Text { text: text.into() },
     });
-    let said = (!text.is_empty()).then(|| InputPart::InputText { text: text.into() });
+    let said = (!text.is_empty()).then(|| InputPart::Text { text: text.into() });
     WireItem::Message { role: "user", content: Content::Parts(parts.chain(said).collect()), phase: None }
 }
 

@@ -49,16 +49,16 @@ pub enum RootError {
 
 /// An open folder that is all the tools can see.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(crate) struct Root {
     dir: Dir,
 }
 
 /// A checked path below the root: its components, joined by `/` for people. Empty is the root itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Below(Vec<String>);
+pub(crate) struct Below(Vec<String>);
 
 impl Root {
-    pub(super) fn open(root: &Path) -> Result<Self, RootError> {
+    pub(crate) fn open(root: &Path) -> Result<Self, RootError> {
         let named = || root.to_path_buf();
         match Dir::open_ambient_dir(root, ambient_authority()) {
             Ok(dir) => Ok(Self { dir }),
@@ -72,16 +72,34 @@ impl Root {
     }
 
     /// Opens a folder below the root.
-    pub(super) fn folder(&self, path: &Below) -> Result<Dir, ToolError> {
+    pub(crate) fn folder(&self, path: &Below) -> Result<Dir, ToolError> {
         self.walk(&path.0, path)
     }
 
     /// Opens a regular file below the root.
-    pub(super) fn file(&self, path: &Below) -> Result<File, ToolError> {
-        match path.0.split_last() {
-            Some((name, parents)) => open_file(&self.walk(parents, path)?, name, path),
-            None => Err(is_a_folder(path)),
+    pub(crate) fn file(&self, path: &Below) -> Result<File, ToolError> {
+        let (dir, name) = self.parents(path)?;
+        open_file(&dir, name, path)
+    }
+
+    /// Opens the folder that `path` lies in, and makes what is missing on the way. Returns the name within it, too.
+    pub(crate) fn make_parents<'a>(&self, path: &'a Below) -> Result<(Dir, &'a str), ToolError> {
+        let (name, parents) = path.split().ok_or_else(|| is_a_folder(path))?;
+        let mut dir = self.walk(&[], path)?;
+        for parent in parents {
+            dir = match dir.open_dir_nofollow(parent) {
+                Ok(next) => next,
+                Err(error) if error.kind() == ErrorKind::NotFound => make_folder(&dir, parent, path)?,
+                Err(error) => return Err(why_no_folder(&dir, parent, path, &error)),
+            };
         }
+        Ok((dir, name))
+    }
+
+    /// Opens the folder that `path` lies in. Returns the name within it, too.
+    pub(crate) fn parents<'a>(&self, path: &'a Below) -> Result<(Dir, &'a str), ToolError> {
+        let (name, parents) = path.split().ok_or_else(|| is_a_folder(path))?;
+        Ok((self.walk(parents, path)?, name))
     }
 
     /// Walks down `names`, the beginning of `path`, without following a link.
@@ -97,15 +115,41 @@ impl Root {
     }
 }
 
+/// Makes the folder `name` of `dir`, and sees to it that it stays. Somebody else may have made it meanwhile.
+fn make_folder(dir: &Dir, name: &str, path: &Below) -> Result<Dir, ToolError> {
+    match dir.create_dir(name) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(not_written(path, &error)),
+        Ok(()) | Err(_) => {}
+    }
+    let made = dir.open_dir_nofollow(name).map_err(|error| why_no_folder(dir, name, path, &error))?;
+    keep(dir).map_err(|error| not_written(path, &error))?;
+    Ok(made)
+}
+
+/// Flushes the names of a folder to the disk.
+pub(crate) fn keep(dir: &Dir) -> io::Result<()> {
+    dir.open(".")?.sync_all()
+}
+
 /// Opens the regular file `name` of `dir`.
-pub(super) fn open_file(dir: &Dir, name: &str, path: &Below) -> Result<File, ToolError> {
+pub(crate) fn open_file(dir: &Dir, name: &str, path: &Below) -> Result<File, ToolError> {
+    open_regular(dir, name, path, false)
+}
+
+/// The same, and only when it may be written, too. Nothing is changed by that.
+pub(crate) fn open_writable(dir: &Dir, name: &str, path: &Below) -> Result<File, ToolError> {
+    open_regular(dir, name, path, true)
+}
+
+fn open_regular(dir: &Dir, name: &str, path: &Below, writable: bool) -> Result<File, ToolError> {
     // Asked before opening, because opening a device may already do something.
     let kind = dir.symlink_metadata(name).map_err(|error| failed(path, &error))?.file_type();
     regular(kind, path)?;
     let mut options = OpenOptions::new();
     // Non-blocking: a pipe put here meanwhile must not hold the thread.
-    options.read(true).follow(FollowSymlinks::No).nonblock(true);
-    let file = dir.open_with(name, &options).map_err(|error| failed(path, &error))?;
+    options.read(true).write(writable).follow(FollowSymlinks::No).nonblock(true);
+    let why = if writable { not_written } else { failed };
+    let file = dir.open_with(name, &options).map_err(|error| why(path, &error))?;
     // Asked again of what was opened: only this answer cannot be outrun.
     let kind = file.metadata().map_err(|error| failed(path, &error))?.file_type();
     regular(kind, path)?;
@@ -151,7 +195,7 @@ fn is_a_link(path: &Below) -> ToolError {
 }
 
 /// The error of the operating system as one that a model can act on.
-pub(super) fn failed(path: &Below, source: &io::Error) -> ToolError {
+pub(crate) fn failed(path: &Below, source: &io::Error) -> ToolError {
     match source.kind() {
         ErrorKind::NotFound => error("file.not_found", format!("{path} does not exist")),
         ErrorKind::NotADirectory => error("file.not_a_folder", format!("{path} is not a folder")),
@@ -160,9 +204,28 @@ pub(super) fn failed(path: &Below, source: &io::Error) -> ToolError {
     }
 }
 
+/// The same of what was to be written.
+pub(crate) fn not_written(path: &Below, source: &io::Error) -> ToolError {
+    match source.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            error("file.denied", format!("{path} may not be written"))
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            error("file.no_space", format!("{path} was not written: {source}"))
+        }
+        ErrorKind::NotFound | ErrorKind::NotADirectory => failed(path, source),
+        _ => error("file.io", format!("{path} was not written: {source}")),
+    }
+}
+
 impl Below {
+    /// The name, and the folders on the way to it; `None` for the root itself.
+    pub(crate) fn split(&self) -> Option<(&str, &[String])> {
+        self.0.split_last().map(|(name, parents)| (name.as_str(), parents))
+    }
+
     /// Checks a path that a model wrote.
-    pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ToolError> {
         let invalid = |why: &str| Err(error("file.invalid_path", why.into()));
         if text.len() > MAX_PATH || text.contains('\0') {
             return invalid("a path has at most 4096 bytes and no NUL");
@@ -188,7 +251,7 @@ impl Below {
     }
 
     /// The path of the entry `name` of this folder.
-    pub(super) fn join(&self, name: &str) -> Self {
+    pub(crate) fn join(&self, name: &str) -> Self {
         let mut names = self.0.clone();
         names.push(name.into());
         Self(names)

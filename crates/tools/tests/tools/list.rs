@@ -82,7 +82,8 @@ fn offers_say_what_the_tools_take() {
     let tools = file_tools(&folder.root(), &FileTool::ALL).unwrap();
     let offers: Vec<_> = tools.iter().map(|tool| tool.offer().clone()).collect();
     assert_eq!(offers, file_offers(&FileTool::ALL));
-    assert!(tools.iter().all(|tool| tool.terms().class == EffectClass::Read));
+    let classes: Vec<EffectClass> = tools.iter().map(|tool| tool.terms().class).collect();
+    assert_eq!(classes, FileTool::ALL.map(FileTool::class));
     for tool in FileTool::ALL {
         assert_eq!(FileTool::from_name(tool.name()), Some(tool));
     }
@@ -94,6 +95,10 @@ fn offers_say_what_the_tools_take() {
         {"additionalProperties":false,"properties":{"limit":{"description":"How many lines or bytes at most.","format":"uint64","minimum":1,"type":["integer","null"]},"offset":{"description":"Where to begin: a line, counted from 1, or with unit `bytes` a byte, counted from 0.","format":"uint64","minimum":0,"type":["integer","null"]},"path":{"description":"The file, as `list_files` names it.","type":"string"},"unit":{"default":"lines","description":"What offset and limit count.","enum":["lines","bytes"],"type":"string"}},"required":["path"],"type":"object"}
         search_files: Finds the lines that hold a text, word for word, in a file or in all files of a folder and the folders below it. Hidden files are left out.
         {"additionalProperties":false,"properties":{"ignore_case":{"default":false,"description":"Whether upper and lower case are the same.","type":"boolean"},"limit":{"default":50,"description":"How many matches to show, at most 200.","format":"uint64","maximum":200,"minimum":1,"type":"integer"},"path":{"default":"","description":"The file or folder to look into; without it, everything that can be seen.","type":"string"},"text":{"description":"The text to look for, within one line.","maxLength":1000,"minLength":1,"type":"string"}},"required":["text"],"type":"object"}
+        write_file: Writes a whole text file: a new one, or in the place of the one that is there. Folders on the way are made. To change a part of a file, use `edit_file`.
+        {"additionalProperties":false,"properties":{"content":{"description":"All that it is to hold, exactly; at most 1 MiB.","type":"string"},"must_not_exist":{"default":false,"description":"Whether it is an error when the file exists.","type":"boolean"},"path":{"description":"The file.","type":"string"}},"required":["path","content"],"type":"object"}
+        edit_file: Replaces a text of a file by another one. The old text has to occur exactly once, white space included, or `all` has to be true. Everything else in the file stays as it is.
+        {"additionalProperties":false,"properties":{"all":{"default":false,"description":"Whether to replace every occurrence.","type":"boolean"},"new":{"description":"The text to put in its place; empty to remove it.","type":"string"},"old":{"description":"The text that is there, exactly; with enough around it to occur once.","minLength":1,"type":"string"},"path":{"description":"The file.","type":"string"}},"required":["path","old","new"],"type":"object"}
     "#]].assert_eq(&text);
 }
 
