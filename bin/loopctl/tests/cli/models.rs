@@ -314,7 +314,7 @@ fn a_check_says_everything_that_is_missing_and_asks_no_server() {
           state cannot run here: the folder DIR/nowhere does not exist (E-TOOL)
           do put the folder there, or correct spec.tools
           state cannot run here: there is no tool `pay` in loopctl (E-TOOL)
-          do run this agent with that program (loopkit), or use the tools `files` and `ask`
+          do run this agent with that program (loopkit), or use the tools `files`, `http`, `shell` and `ask`
           state cannot run here: nobody knows what `openai/local` costs, and the run may spend $1.00 (E-MODEL-PRICE)
           do declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out
         exit 2

@@ -30,34 +30,36 @@ fn the_tools_are_named_with_their_classes() {
         &world,
         &["agent", "check", "agent.yaml"],
         expect![[r#"
-        worker 1
-          model demo plays demo.json
-          tool read_file read · files below docs
-          tool write_file probed · files below docs
-          tool edit_file once · files below docs
-          tool http_get read · docs.test, also 10.0.0.0/8
-          tool shell once · runs sh, env, cat in docs
-          limits 50 iterations
-          state ready to run
-    "#]],
+            worker 1
+              model demo plays demo.json
+              tool read_file read · files below docs
+              tool write_file probed · files below docs
+              tool edit_file once · files below docs
+              tool http_get read · docs.test, also 10.0.0.0/8
+              tool shell once · runs sh, env, cat in docs
+              tool read_result read · built in
+              limits 50 iterations
+              state ready to run
+        "#]],
     );
     world.write("agent.yaml", &AGENT.replace("root: docs, programs", "root: none, programs"));
     check(
         &world,
         &["agent", "check", "agent.yaml"],
         expect![[r#"
-        worker 1
-          model demo plays demo.json
-          tool read_file read · files below docs
-          tool write_file probed · files below docs
-          tool edit_file once · files below docs
-          tool http_get read · docs.test, also 10.0.0.0/8
-          tool shell once · runs sh, env, cat in none
-          limits 50 iterations
-          state cannot run here: the folder DIR/none does not exist (E-TOOL)
-          do put the folder there, or correct spec.tools
-        exit 2
-    "#]],
+            worker 1
+              model demo plays demo.json
+              tool read_file read · files below docs
+              tool write_file probed · files below docs
+              tool edit_file once · files below docs
+              tool http_get read · docs.test, also 10.0.0.0/8
+              tool shell once · runs sh, env, cat in none
+              tool read_result read · built in
+              limits 50 iterations
+              state cannot run here: the folder DIR/none does not exist (E-TOOL)
+              do put the folder there, or correct spec.tools
+            exit 2
+        "#]],
     );
 }
 
@@ -85,36 +87,36 @@ fn an_agent_writes_edits_and_runs_what_it_wrote() {
         &world,
         &["run", "show", "last"],
         expect![[r#"
-        RUN1 worker 1
-          asked Go.
-          started MOMENT MOMENT took TIME
-          spent 5 iterations · 4,027 tokens limits: 50 iterations
-          chain verified, 42 entries, head HASH
+            RUN1 worker 1
+              asked Go.
+              started MOMENT MOMENT took TIME
+              spent 5 iterations · 4,372 tokens limits: 50 iterations
+              chain verified, 42 entries, head HASH
 
-           1 model demo 732 tok · TIME
-                      → write_file {"content":"one\ntwo\n","path":"plan/a.txt"}
-           2 tool write_file {"content":"one\ntwo\n","path":"plan/a.txt"} probed · TIME
-                      {"path":"plan/a.txt","bytes":8,"created":true}
-           3 model demo 757 tok · TIME
-                      → edit_file {"new":"three","old":"two","path":"plan/a.txt"}
-           4 tool edit_file {"new":"three","old":"two","path":"plan/a.txt"} once · TIME
-                      {"path":"plan/a.txt","replaced":1,"first_line":2,"bytes":10}
-           5 model demo 786 tok · TIME
-                      → shell {"argv":["cat","a.txt",">","b.txt"],"dir":"plan"}
-           6 tool shell {"argv":["cat","a.txt",">","b.txt"],"dir":"plan"} once · TIME
-                      {"ended":"exited","exit_code":1,"stdout":{"text":"one\nthree\n","bytes":10},… (184 B)
-           7 model demo 849 tok · TIME
-                      → shell {"argv":["rm","-rf","."]}
-                      → http_get {"url":"http://169.254.169.254/"}
-           8 tool shell {"argv":["rm","-rf","."]} failed · once · shell.not_allowed · TIME
-                      `rm` may not be run; the programs are sh, env, cat
-           9 tool http_get {"url":"http://169.254.169.254/"} failed · read · http.host · TIME
-                      169.254.169.254 may not be asked; the hosts are docs.test
-          10 model demo 903 tok · TIME
+               1 model demo 801 tok · TIME
+                          → write_file {"content":"one\ntwo\n","path":"plan/a.txt"}
+               2 tool write_file {"content":"one\ntwo\n","path":"plan/a.txt"} probed · TIME
+                          {"path":"plan/a.txt","bytes":8,"created":true}
+               3 model demo 826 tok · TIME
+                          → edit_file {"new":"three","old":"two","path":"plan/a.txt"}
+               4 tool edit_file {"new":"three","old":"two","path":"plan/a.txt"} once · TIME
+                          {"path":"plan/a.txt","replaced":1,"first_line":2,"bytes":10}
+               5 model demo 855 tok · TIME
+                          → shell {"argv":["cat","a.txt",">","b.txt"],"dir":"plan"}
+               6 tool shell {"argv":["cat","a.txt",">","b.txt"],"dir":"plan"} once · TIME
+                          {"ended":"exited","exit_code":1,"stdout":{"text":"one\nthree\n","bytes":10},… (184 B)
+               7 model demo 918 tok · TIME
+                          → shell {"argv":["rm","-rf","."]}
+                          → http_get {"url":"http://169.254.169.254/"}
+               8 tool shell {"argv":["rm","-rf","."]} failed · once · shell.not_allowed · TIME
+                          `rm` may not be run; the programs are sh, env, cat
+               9 tool http_get {"url":"http://169.254.169.254/"} failed · read · http.host · TIME
+                          169.254.169.254 may not be asked; the hosts are docs.test
+              10 model demo 972 tok · TIME
 
-        completed
-          `rm` may not be run; the programs are sh, env, cat 169.254.169.254 may not be asked; the hosts are docs.test
-    "#]],
+            completed
+              `rm` may not be run; the programs are sh, env, cat 169.254.169.254 may not be asked; the hosts are docs.test
+        "#]],
     );
 }
 
