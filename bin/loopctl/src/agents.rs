@@ -3,7 +3,7 @@
 use crate::found;
 use crate::models;
 use crate::problem::{Code, Problem};
-use crate::tools::{tools, tools_of};
+use crate::tools::{self, tools, tools_of};
 use crate::words;
 use loopd_agent::manifest::{Model as ModelSpec, OpenAiApi, Price, Provider};
 use loopd_agent::{Agent, AgentError, Manifest};
@@ -13,8 +13,8 @@ use loopd_kernel::{Digest, Limits};
 use loopd_providers::key::KeyError;
 use loopd_providers::price::{DeclaredPrice, DollarsPerMillion};
 use loopd_providers::{
-    AnthropicConfig, Catalogue, ConfigError, DemoConfig, DemoScript, GeminiConfig, ModelConfig, OpenAiConfig,
-    ResponsesConfig, from_config_in,
+    AnthropicConfig, Catalogue, ConfigError, Connection, DemoConfig, DemoScript, GeminiConfig, ModelConfig,
+    OpenAiConfig, ResponsesConfig, from_config_in,
 };
 use loopd_runtime::{CannotRun, Model, Program, Programs, Tool};
 use loopd_store::{RunRow, Store};
@@ -74,7 +74,7 @@ pub fn manifest(file: &Path) -> Result<Manifest, Problem> {
 pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
     let (agent, tools) = found::agent(file, catalogue, false)?;
-    ready(agent, tools, Some(&origin), catalogue)
+    ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)
 }
 
 /// The same for a conversation with it.
@@ -84,7 +84,7 @@ pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
 pub fn load_conversation(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
     let (agent, tools) = found::agent(file, catalogue, true)?;
-    ready(agent, tools, Some(&origin), catalogue)
+    ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)
 }
 
 pub(crate) fn folder(origin: &Path) -> PathBuf {
@@ -101,17 +101,18 @@ fn from_definition(
     let agent = Agent::from_definition(definition).map_err(|error| not_an_agent(&error))?;
     let fix = "put the folder there, or say with --agent FILE where the manifest is now";
     let tools = tools(agent.manifest(), folder, fix)?;
-    ready(agent, tools, origin, catalogue)
+    ready(agent, tools, (folder, origin), catalogue)
 }
 
 fn ready(
     agent: Agent,
     tools: Vec<Arc<dyn Tool>>,
-    origin: Option<&Path>,
+    (folder, origin): (Option<&Path>, Option<&Path>),
     catalogue: &Catalogue,
 ) -> Result<Ready, Problem> {
     let named = agent.manifest().models();
-    let models = named.iter().map(|(key, spec)| Ok((key.clone(), model(spec, agent.demo_script(), catalogue)?)));
+    let made = |spec| model(spec, agent.demo_script(), folder, catalogue);
+    let models = named.iter().map(|(key, spec)| Ok((key.clone(), made(spec)?)));
     let models: Vec<(String, Arc<dyn Model>)> = models.collect::<Result<_, Problem>>()?;
     let (name, limits) = (agent.manifest().metadata.name.clone(), agent.limits());
     // One that takes over spends as well.
@@ -148,8 +149,15 @@ pub(crate) fn not_an_agent(error: &AgentError) -> Problem {
 ///
 /// # Errors
 /// [`Problem`]; a missing key is named by its variable.
-pub fn model(spec: &ModelSpec, demo_script: Option<&str>, catalogue: &Catalogue) -> Result<Arc<dyn Model>, Problem> {
-    let config = config(spec, demo_script)?;
+pub fn model(
+    spec: &ModelSpec,
+    demo_script: Option<&str>,
+    folder: Option<&Path>,
+    catalogue: &Catalogue,
+) -> Result<Arc<dyn Model>, Problem> {
+    let ca_file = spec.connection.ca_file.as_deref().map(|file| tools::place(file, folder)).transpose()?;
+    let (proxy, keep_exchange) = (spec.connection.proxy.clone(), spec.connection.keep_exchange);
+    let config = config(spec, demo_script)?.reached(Connection { ca_file, proxy, keep_exchange });
     let variable = |name: &str| std::env::var(name).ok();
     from_config_in(&config, &variable, catalogue).map_err(|error| match error {
         ConfigError::Key(KeyError::Variable(name)) => {
@@ -255,10 +263,10 @@ pub fn obstacles(file: &Path, catalogue: &Catalogue) -> Result<Vec<Problem>, Pro
         Provider::Demo { script } => found::script(&folder.join(script), script).map(Some),
     };
     match script {
-        Ok(script) => lacks.extend(model(spec, script.as_deref(), catalogue).err()),
+        Ok(script) => lacks.extend(model(spec, script.as_deref(), Some(&folder), catalogue).err()),
         Err(problem) => lacks.push(problem),
     }
-    lacks.extend(fallbacks.filter_map(|fallback| model(&fallback.model, None, catalogue).err()));
+    lacks.extend(fallbacks.filter_map(|fallback| model(&fallback.model, None, Some(&folder), catalogue).err()));
     lacks.extend(manifest.spec.tools.iter().filter_map(|source| tools_of(source, Some(&folder), PUT_THERE).err()));
     let limits = manifest.spec.limits.to_kernel();
     let of_ones_own = matches!(spec.provider, Provider::Demo { .. });

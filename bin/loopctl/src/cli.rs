@@ -3,7 +3,7 @@
 use crate::output::{Color, Format};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use loopd_agent::manifest::Duration;
-use loopd_kernel::{Limits, MicroUsd};
+use loopd_kernel::{CallId, Limits, MicroUsd};
 use loopd_store::RunStatus;
 use std::path::PathBuf;
 
@@ -136,6 +136,8 @@ pub enum RunCommand {
     Resume(ResumeArgs),
     /// Cancel a run for good
     Cancel(CancelArgs),
+    /// Write the exact bytes of what a model was sent or answered, where they were kept
+    Exchange(ExchangeArgs),
 }
 
 /// Limits of a Run.
@@ -309,6 +311,20 @@ pub struct ResumeArgs {
     /// How the end is written.
     #[command(flatten)]
     pub format: FormatArgs,
+}
+
+/// `run exchange`.
+#[derive(Debug, Args)]
+pub struct ExchangeArgs {
+    /// The run: its id, the beginning of it, or `last`
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// The call, for example call-3; `run show -o json` names them
+    #[arg(value_name = "CALL")]
+    pub call: CallId,
+    /// The body of the request; without it, that of the response
+    #[arg(long)]
+    pub request: bool,
 }
 
 /// `run cancel`.

@@ -124,14 +124,16 @@ fn environment(named: &[String]) -> std::collections::BTreeMap<String, std::ffi:
     env
 }
 
-fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
+/// A path of a manifest, whose folder is `folder`.
+///
+/// # Errors
+/// [`Problem`] when nobody knows where that is.
+pub fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
     match folder {
         Some(folder) => Ok(folder.join(root)),
         None if Path::new(root).is_absolute() => Ok(root.into()),
-        None => {
-            Err(Problem::new(Code::Tool, format!("nobody knows where the folder `{}` is", excerpt::line(root, 200)))
-                .why("it is relative to the agent's manifest, and the run does not say where that was")
-                .fix("say where the manifest is now with --agent FILE"))
-        }
+        None => Err(Problem::new(Code::Tool, format!("nobody knows where `{}` is", excerpt::line(root, 200)))
+            .why("it is relative to the agent's manifest, and the run does not say where that was")
+            .fix("say where the manifest is now with --agent FILE")),
     }
 }

@@ -39,6 +39,19 @@ pub enum ModelConfig {
 }
 
 impl ModelConfig {
+    /// The same, reached like this; the demo model has no server.
+    #[must_use]
+    pub fn reached(mut self, connection: Connection) -> Self {
+        match &mut self {
+            Self::Openai(config) => config.connection = connection,
+            Self::Responses(config) => config.connection = connection,
+            Self::Anthropic(config) => config.connection = connection,
+            Self::Gemini(config) => config.connection = connection,
+            Self::Demo(_) => {}
+        }
+        self
+    }
+
     /// What is known of the model, before it is made and without its key.
     ///
     /// # Errors
@@ -119,6 +132,27 @@ pub fn from_config_in(
         ModelConfig::Gemini(config) => Arc::new(config.build_in(variable, catalogue)?),
         ModelConfig::Demo(config) => Arc::new(config.build()?),
     })
+}
+
+/// How a server is reached, beyond its address, and what is kept of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Connection {
+    /// A file of certificates in PEM form: authorities that are trusted besides those of the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// The proxy as a URL, or `none`: that of the environment when not given, and none for a server on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// Whether the exact bodies of requests and responses are kept in the store with the settlement of each Call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_exchange: bool,
+}
+
+impl Connection {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Settings of the demo model.
@@ -249,6 +283,9 @@ pub struct OpenAiConfig {
     /// Milliseconds without a byte once the answer has begun: 60,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
+    /// How the server is reached beyond its address, and what is kept of it.
+    #[serde(default, skip_serializing_if = "Connection::is_default")]
+    pub connection: Connection,
     /// Lost or failed attempts before a Call fails: 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
@@ -279,6 +316,7 @@ impl OpenAiConfig {
             timeout_ms: None,
             connect_timeout_ms: None,
             idle_timeout_ms: None,
+            connection: Connection::default(),
             max_attempts: None,
         }
     }
@@ -331,7 +369,8 @@ impl OpenAiConfig {
         let facts = self.facts(catalogue)?;
         facts.warn(&self.model);
         Ok(OpenAi {
-            client: connect::client(&base, self.connect_timeout_ms)?,
+            client: connect::client(&base, self.connect_timeout_ms, &self.connection)?,
+            keep_exchange: self.connection.keep_exchange,
             endpoint: connect::endpoint(base.clone(), &["chat", "completions"]),
             model: self.model.clone(),
             origin: format!("{vendor}/{}", self.model),
@@ -480,7 +519,7 @@ mod tests {
         check(
             r#"{"provider": "openai", "model": "m", "modle": 1}"#,
             expect![
-                "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `api_key_header`, `headers`, `extra_body`, `stream`, `stream_usage`, `max_completion_tokens`, `structured_output`, `schema_with_tools`, `parallel_tool_calls`, `replay_reasoning`, `price`, `context_window`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `max_attempts`"
+                "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `api_key_header`, `headers`, `extra_body`, `stream`, `stream_usage`, `max_completion_tokens`, `structured_output`, `schema_with_tools`, `parallel_tool_calls`, `replay_reasoning`, `price`, `context_window`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `connection`, `max_attempts`"
             ],
         );
         check(

@@ -1,6 +1,6 @@
 //! What settings of a server become: its address, its key, a client for it. The same for every provider.
 
-use crate::config::{ConfigError, Headers};
+use crate::config::{ConfigError, Connection, Headers};
 use crate::key::ApiKey;
 use loopd_kernel::Digest;
 use loopd_kernel::machine::ModelTerms;
@@ -91,7 +91,11 @@ pub(crate) fn headers(headers: &Headers) -> Result<HeaderMap, ConfigError> {
 }
 
 /// A client for the server at `base`.
-pub(crate) fn client(base: &Url, connect_timeout_ms: Option<u64>) -> Result<reqwest::Client, ConfigError> {
+pub(crate) fn client(
+    base: &Url,
+    connect_timeout_ms: Option<u64>,
+    connection: &Connection,
+) -> Result<reqwest::Client, ConfigError> {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("loopd/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(Duration::from_millis(connect_timeout_ms.unwrap_or(10_000)))
@@ -99,8 +103,39 @@ pub(crate) fn client(base: &Url, connect_timeout_ms: Option<u64>) -> Result<reqw
         .retry(retry::never())
         .redirect(redirect::Policy::none());
     // A proxy of the system has no business with a server on this machine.
-    let builder = if is_loopback(base) { builder.no_proxy() } else { builder };
+    let builder = match connection.proxy.as_deref() {
+        None if is_loopback(base) => builder.no_proxy(),
+        None => builder,
+        Some("none") => builder.no_proxy(),
+        Some(proxy) => builder.proxy(self::proxy(proxy)?),
+    };
+    let builder = match &connection.ca_file {
+        Some(file) => builder.tls_certs_merge(authorities(file)?),
+        None => builder,
+    };
     builder.build().map_err(ConfigError::Client)
+}
+
+fn proxy(text: &str) -> Result<reqwest::Proxy, ConfigError> {
+    let url: Url = text.parse().map_err(|error| wrong("connection.proxy", format!("{error}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(wrong("connection.proxy", "must begin with http:// or https://, or be `none`"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("connection.proxy", "must hold no password; HTTPS_PROXY in the environment may"));
+    }
+    reqwest::Proxy::all(url).map_err(ConfigError::Client)
+}
+
+/// The certificates of a file.
+fn authorities(file: &Path) -> Result<Vec<reqwest::Certificate>, ConfigError> {
+    let name = file.display();
+    let pem = std::fs::read(file).map_err(|error| wrong("connection.ca_file", format!("{name}: {error}")))?;
+    let certificates = reqwest::Certificate::from_pem_bundle(&pem).unwrap_or_default();
+    if certificates.is_empty() {
+        return Err(wrong("connection.ca_file", format!("{name} holds no certificate in PEM form")));
+    }
+    Ok(certificates)
 }
 
 /// One request with a JSON body, without its key.

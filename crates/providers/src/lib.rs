@@ -32,7 +32,8 @@ pub mod wire;
 pub use anthropic::{Anthropic, AnthropicConfig};
 pub use catalogue::{Catalogue, ModelFacts};
 pub use config::{
-    ConfigError, DemoConfig, Headers, ModelConfig, OpenAiConfig, from_config, from_config_in, from_config_with,
+    ConfigError, Connection, DemoConfig, Headers, ModelConfig, OpenAiConfig, from_config, from_config_in,
+    from_config_with,
 };
 pub use demo::{Demo, DemoScript};
 pub use gemini::{Gemini, GeminiConfig};

@@ -6,6 +6,7 @@ mod ask;
 mod cancel;
 mod diff;
 mod doctor;
+mod exchange;
 mod list;
 mod models;
 mod record;
@@ -68,6 +69,7 @@ pub fn format(command: &Command) -> Format {
             Some(RunCommand::Why(args)) => args.format,
             Some(RunCommand::Resume(args)) => args.format,
             Some(RunCommand::Cancel(args)) => args.format,
+            Some(RunCommand::Exchange(_)) => return Format::Table,
         },
         Command::Ask(AskCommand::List { format, .. })
         | Command::Fixture(FixtureCommand::Scan { format, .. })
@@ -101,6 +103,7 @@ async fn run_command(args: RunArgs, context: &Context) -> Result<Exit, Problem> 
         Some(RunCommand::Why(args)) => why::why(context, args).await,
         Some(RunCommand::Resume(args)) => resume::resume(context, args).await,
         Some(RunCommand::Cancel(args)) => cancel::cancel(context, args).await,
+        Some(RunCommand::Exchange(args)) => exchange::exchange(context, args).await,
         None => match args.file {
             Some(file) if is_file(&file.to_string_lossy()) => start::start(context, &file, args.options).await,
             Some(file) => Err(no_command(&file.to_string_lossy())),

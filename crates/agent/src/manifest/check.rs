@@ -73,6 +73,10 @@ fn model(model: &Model, path: &[Step]) -> Checked {
             ensure(!script.trim().is_empty(), &at("script"), || "expected the path of a script".into())?;
         }
     }
+    if let Some(proxy) = model.connection.proxy.as_deref().filter(|proxy| *proxy != "none") {
+        let path = [path, &[Key("connection"), Key("proxy")]].concat();
+        url(proxy).map_err(|(message, secret)| Problem { secret, ..problem(&path, message) })?;
+    }
     ensure(model.max_output_tokens > 0, &at("maxOutputTokens"), || "expected at least 1".into())?;
     ensure(model.attempts != Some(0), &at("attempts"), || "expected at least 1".into())?;
     ensure(model.context_window != Some(0), &at("contextWindow"), || "expected at least 1".into())?;

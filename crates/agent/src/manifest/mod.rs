@@ -19,7 +19,7 @@ pub use context::{Context, DEFAULT_RESULT_BYTES};
 pub use fallback::{Fallback, Trouble};
 pub use helper::Helper;
 pub use list::{Ability, ListedModel, ModelList};
-pub use model::{Model, OpenAiApi, Price, Provider};
+pub use model::{Connection, Model, OpenAiApi, Price, Provider};
 pub use parse::ManifestError;
 pub use scalar::{Dollars, Duration, JsonText, Temperature};
 pub use tool::{FileTool, NotLoosened, ToolClass, ToolSource};
@@ -189,9 +189,13 @@ impl Manifest {
     /// Makes paths that are relative to the manifest's folder, and are still looked at in a Run, relative to another
     /// one. `folder` is this manifest's folder as seen from there.
     pub fn rebase(&mut self, folder: &str) {
-        for root in self.spec.tools.iter_mut().filter_map(ToolSource::root_mut) {
-            if !root.starts_with('/') && !folder.is_empty() {
-                *root = format!("{folder}/{root}");
+        let spec = &mut self.spec;
+        let models =
+            std::iter::once(&mut spec.model).chain(spec.fallbacks.iter_mut().map(|fallback| &mut fallback.model));
+        let files = models.filter_map(|model| model.connection.ca_file.as_mut());
+        for path in spec.tools.iter_mut().filter_map(ToolSource::root_mut).chain(files) {
+            if !path.starts_with('/') && !folder.is_empty() {
+                *path = format!("{folder}/{path}");
             }
         }
     }

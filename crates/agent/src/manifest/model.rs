@@ -25,6 +25,34 @@ pub struct Model {
     pub timeout: Option<Duration>,
     /// Attempts before a call fails; without it the provider's default.
     pub attempts: Option<u32>,
+    /// How its server is reached beyond the address, and what is kept of what it says.
+    pub connection: Connection,
+}
+
+/// How a server is reached beyond its address, and what is kept of what it says.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    default,
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a mapping of caFile, proxy and keepExchange"
+)]
+pub struct Connection {
+    /// A file of certificates in PEM form, relative to the manifest: authorities that are trusted besides the system's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
+    /// The proxy as a URL, or `none`; without it, that of the environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// Whether the exact bodies of requests and responses are kept in the store.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_exchange: bool,
+}
+
+impl Connection {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Who runs a model.
@@ -148,7 +176,7 @@ impl Price {
       "required": ["name"] },
     { "properties": { "provider": { "enum": ["anthropic", "gemini"] }, "api": false, "script": false },
       "required": ["name"] },
-    { "properties": { "provider": { "const": "demo" }, "api": false, "name": false, "baseUrl": false, "apiKeyEnv": false },
+    { "properties": { "provider": { "const": "demo" }, "api": false, "name": false, "baseUrl": false, "apiKeyEnv": false, "connection": false },
       "required": ["script"] },
 ]))]
 struct Written {
@@ -194,6 +222,9 @@ struct Written {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     attempts: Option<u32>,
+    /// How the server is reached beyond its address, and what is kept of what it says.
+    #[serde(default, skip_serializing_if = "Connection::is_default")]
+    connection: Connection,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -264,6 +295,7 @@ impl TryFrom<Written> for Model {
                     ("name", written.name.is_some()),
                     ("baseUrl", written.base_url.is_some()),
                     ("apiKeyEnv", written.api_key_env.is_some()),
+                    ("connection", !written.connection.is_default()),
                 ];
                 if let Some((field, _)) = other.iter().find(|(_, given)| *given) {
                     return Err(format!("`{field}` does not belong to provider `demo`, which answers from its script"));
@@ -281,6 +313,7 @@ impl TryFrom<Written> for Model {
             context_window: written.context_window,
             timeout: written.timeout,
             attempts: written.attempts,
+            connection: written.connection,
         })
     }
 }
@@ -318,6 +351,7 @@ impl From<Model> for Written {
             context_window: model.context_window,
             timeout: model.timeout,
             attempts: model.attempts,
+            connection: model.connection,
         }
     }
 }

@@ -5,6 +5,10 @@ mod faults;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
+mod proxy;
+#[cfg(test)]
 mod responses;
 #[cfg(test)]
 mod server;
@@ -14,3 +18,6 @@ mod strict;
 mod support;
 #[cfg(test)]
 mod talks;
+#[cfg(test)]
+#[path = "../world/mod.rs"]
+mod world;

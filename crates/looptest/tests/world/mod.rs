@@ -95,6 +95,36 @@ impl Entropy for Counted {
     }
 }
 
+struct Closure(fn(Event) -> Result<Decision, Failure>);
+
+impl Loop for Closure {
+    type Input = String;
+    type State = ();
+    type Output = serde_json::Value;
+
+    fn name(&self) -> &str {
+        "closure"
+    }
+
+    fn init(&self, _: String) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn transition(&self, _: &Cx, (): &mut (), event: Event) -> Result<Decision, Failure> {
+        (self.0)(event)
+    }
+}
+
+/// A Loop made of a function.
+pub fn closure(step: fn(Event) -> Result<Decision, Failure>) -> Arc<dyn ErasedLoop> {
+    erase(Closure(step), Vec::new())
+}
+
+/// How a Run starts here.
+pub fn admission(input: &str) -> Admission {
+    Admission { tenant: "default".into(), input: input.into(), limits: Limits::default(), key: None }
+}
+
 /// A worker over a store.
 pub async fn worker(store: Arc<MemoryStore>, program: &Arc<Program>) -> Runtime {
     let programs = Arc::new(FixedPrograms::new([program.clone()]));

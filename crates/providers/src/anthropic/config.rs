@@ -3,7 +3,7 @@
 use super::request::OWN_MEMBERS;
 use super::{AnswerFormat, Anthropic};
 use crate::catalogue::{Catalogue, ModelFacts};
-use crate::config::{ConfigError, Headers};
+use crate::config::{ConfigError, Connection, Headers};
 use crate::connect::{self, terms, wrong};
 use crate::price::DeclaredPrice;
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,9 @@ pub struct AnthropicConfig {
     /// Milliseconds without a byte once the answer has begun: 60,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
+    /// How the server is reached beyond its address, and what is kept of it.
+    #[serde(default, skip_serializing_if = "Connection::is_default")]
+    pub connection: Connection,
     /// Lost or failed attempts before a Call fails: 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
@@ -98,6 +101,7 @@ impl AnthropicConfig {
             timeout_ms: None,
             connect_timeout_ms: None,
             idle_timeout_ms: None,
+            connection: Connection::default(),
             max_attempts: None,
         }
     }
@@ -156,7 +160,8 @@ impl AnthropicConfig {
         let facts = self.facts(catalogue)?;
         facts.warn(&self.model);
         Ok(Anthropic {
-            client: connect::client(&base, self.connect_timeout_ms)?,
+            client: connect::client(&base, self.connect_timeout_ms, &self.connection)?,
+            keep_exchange: self.connection.keep_exchange,
             endpoint: connect::endpoint(base.clone(), path),
             model: self.model.clone(),
             origin: format!("{vendor}/{}", self.model),

@@ -25,12 +25,12 @@ use crate::connect;
 use crate::intake::answer;
 use crate::key::ApiKey;
 use crate::names;
-use crate::wire::{Body, exchange, within};
+use crate::wire::{Body, Tap, exchange, within};
 use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
 use loopd_kernel::CallId;
 use loopd_kernel::machine::ModelTerms;
-use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
+use loopd_runtime::{CallContext, Exchange, Model, ModelAnswer, ModelError, ModelRequest};
 use reqwest::header::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -70,6 +70,8 @@ pub struct Anthropic {
     terms: ModelTerms,
     facts: ModelFacts,
     idle_timeout: Duration,
+    /// The exact bytes of exchanges are kept.
+    keep_exchange: bool,
     stream: bool,
     temperature: bool,
     prompt_cache: bool,
@@ -97,13 +99,29 @@ impl Model for Anthropic {
     }
 
     async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {
-        within(&context, self.perform(&request, &context)).await
+        self.call_kept(request, context).await.map(|(answer, _)| answer)
+    }
+
+    async fn call_kept(
+        &self,
+        request: ModelRequest,
+        context: CallContext,
+    ) -> Result<(ModelAnswer, Option<Exchange>), ModelError> {
+        let tap = Tap::new(self.keep_exchange);
+        let answer = within(&context, self.perform(&request, &context, &tap)).await?;
+        Ok((answer, tap.exchange()))
     }
 }
 
 impl Anthropic {
-    async fn perform(&self, request: &ModelRequest, context: &CallContext) -> Result<ModelAnswer, ModelError> {
+    async fn perform(
+        &self,
+        request: &ModelRequest,
+        context: &CallContext,
+        tap: &Tap,
+    ) -> Result<ModelAnswer, ModelError> {
         let body = request::encode(self, request)?;
+        tap.sent(&body);
         let response = exchange(self.request(body)?).await?;
         let secrets = connect::secrets(self.key.as_ref(), &self.headers);
         if !response.status().is_success() {
@@ -117,7 +135,7 @@ impl Anthropic {
             answer: request::answer_tool(self, &request.constants)?.map(|tool| tool.shape),
         };
         let headers = response.headers().clone();
-        answer(Assembler::new(belongs), &headers, Body::new(response, self.idle_timeout), context).await
+        answer(Assembler::new(belongs), &headers, Body::new(response, self.idle_timeout).tapped(tap), context).await
     }
 
     fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {

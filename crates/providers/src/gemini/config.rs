@@ -3,7 +3,7 @@
 use super::request::{OWN_MEMBERS, OWN_SETTINGS};
 use super::{Gemini, KEY_HEADER};
 use crate::catalogue::{Catalogue, ModelFacts};
-use crate::config::{ConfigError, Headers};
+use crate::config::{ConfigError, Connection, Headers};
 use crate::connect::{self, terms, wrong};
 use crate::price::DeclaredPrice;
 use reqwest::Url;
@@ -70,6 +70,9 @@ pub struct GeminiConfig {
     /// Milliseconds without a byte once the answer has begun: 60,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
+    /// How the server is reached beyond its address, and what is kept of it.
+    #[serde(default, skip_serializing_if = "Connection::is_default")]
+    pub connection: Connection,
     /// Lost or failed attempts before a Call fails: 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
@@ -97,6 +100,7 @@ impl GeminiConfig {
             timeout_ms: None,
             connect_timeout_ms: None,
             idle_timeout_ms: None,
+            connection: Connection::default(),
             max_attempts: None,
         }
     }
@@ -156,7 +160,8 @@ impl GeminiConfig {
         let facts = self.facts(catalogue)?;
         facts.warn(&self.model);
         Ok(Gemini {
-            client: connect::client(&base, self.connect_timeout_ms)?,
+            client: connect::client(&base, self.connect_timeout_ms, &self.connection)?,
+            keep_exchange: self.connection.keep_exchange,
             endpoint: endpoint(base.clone(), model, stream),
             origin: format!("{vendor}/{model}"),
             account: connect::account(&base, key.as_ref()),

@@ -23,13 +23,13 @@ use crate::catalogue::ModelFacts;
 use crate::connect;
 use crate::intake::{End, is_json, show};
 use crate::key::ApiKey;
-use crate::wire::{Body, exchange, within};
+use crate::wire::{Body, Tap, exchange, within};
 use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
 use intake::{Intake, whole};
 use loopd_kernel::CallId;
 use loopd_kernel::machine::ModelTerms;
-use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
+use loopd_runtime::{CallContext, Exchange, Model, ModelAnswer, ModelError, ModelRequest};
 use names::Names;
 use reqwest::header::{HeaderMap, HeaderName};
 use std::collections::BTreeMap;
@@ -52,6 +52,8 @@ pub struct Gemini {
     terms: ModelTerms,
     facts: ModelFacts,
     idle_timeout: Duration,
+    /// The exact bytes of exchanges are kept.
+    keep_exchange: bool,
     stream: bool,
     structured_output: bool,
     schema_with_tools: bool,
@@ -80,28 +82,47 @@ impl Model for Gemini {
     }
 
     async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {
+        self.call_kept(request, context).await.map(|(answer, _)| answer)
+    }
+
+    async fn call_kept(
+        &self,
+        request: ModelRequest,
+        context: CallContext,
+    ) -> Result<(ModelAnswer, Option<Exchange>), ModelError> {
+        let tap = Tap::new(self.keep_exchange);
         let names = Names::of(&request.constants.tools);
         let body = request::encode(self, &request)?;
-        within(&context, self.perform(body, &names, &context)).await
+        let answer = within(&context, self.perform(body, &names, &context, &tap)).await?;
+        Ok((answer, tap.exchange()))
     }
 }
 
 impl Gemini {
-    async fn perform(&self, body: String, names: &Names, context: &CallContext) -> Result<ModelAnswer, ModelError> {
+    async fn perform(
+        &self,
+        body: String,
+        names: &Names,
+        context: &CallContext,
+        tap: &Tap,
+    ) -> Result<ModelAnswer, ModelError> {
+        tap.sent(&body);
         let response = exchange(self.request(body)?).await?;
         let secrets = connect::secrets(self.key.as_ref(), &self.headers);
         if !response.status().is_success() {
             return Err(complaint::refused(response, self.idle_timeout, &secrets).await);
         }
         let belongs = Belongs { call: context.call, origin: &self.origin, names, secrets: &secrets };
-        if is_json(response.headers()) {
-            let body = Body::new(response, self.idle_timeout).all().await;
+        let json = is_json(response.headers());
+        let mut body = Body::new(response, self.idle_timeout).tapped(tap);
+        if json {
+            let body = body.all().await;
             return match body {
                 Ok(body) => whole(Assembler::new(belongs), &body),
                 Err(why) => Assembler::new(belongs).end(End::Broken(why)),
             };
         }
-        streamed(Intake::new(belongs), Body::new(response, self.idle_timeout), context).await
+        streamed(Intake::new(belongs), body, context).await
     }
 
     fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {

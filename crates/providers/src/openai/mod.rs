@@ -19,12 +19,12 @@ use crate::complaint::refused;
 use crate::connect;
 use crate::intake::answer;
 use crate::key::ApiKey;
-use crate::wire::{Body, exchange, within};
+use crate::wire::{Body, Tap, exchange, within};
 use assemble::{Assembler, Belongs};
 use async_trait::async_trait;
 use loopd_kernel::CallId;
 use loopd_kernel::machine::ModelTerms;
-use loopd_runtime::{CallContext, Model, ModelAnswer, ModelError, ModelRequest};
+use loopd_runtime::{CallContext, Exchange, Model, ModelAnswer, ModelError, ModelRequest};
 use reqwest::header::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -77,6 +77,8 @@ pub struct OpenAi {
     pub(crate) terms: ModelTerms,
     pub(crate) facts: ModelFacts,
     pub(crate) idle_timeout: Duration,
+    /// The exact bytes of exchanges are kept.
+    pub(crate) keep_exchange: bool,
     pub(crate) stream: bool,
     pub(crate) stream_usage: bool,
     /// The output limit is called `max_completion_tokens`.
@@ -107,13 +109,24 @@ impl Model for OpenAi {
     }
 
     async fn call(&self, request: ModelRequest, context: CallContext) -> Result<ModelAnswer, ModelError> {
+        self.call_kept(request, context).await.map(|(answer, _)| answer)
+    }
+
+    async fn call_kept(
+        &self,
+        request: ModelRequest,
+        context: CallContext,
+    ) -> Result<(ModelAnswer, Option<Exchange>), ModelError> {
+        let tap = Tap::new(self.keep_exchange);
         let body = request::encode(self, &request)?;
-        within(&context, self.perform(body, &context)).await
+        let answer = within(&context, self.perform(body, &context, &tap)).await?;
+        Ok((answer, tap.exchange()))
     }
 }
 
 impl OpenAi {
-    async fn perform(&self, body: String, context: &CallContext) -> Result<ModelAnswer, ModelError> {
+    async fn perform(&self, body: String, context: &CallContext, tap: &Tap) -> Result<ModelAnswer, ModelError> {
+        tap.sent(&body);
         let response = exchange(self.request(body)?).await?;
         let secrets = connect::secrets(self.key.as_ref(), &self.headers);
         if !response.status().is_success() {
@@ -121,7 +134,7 @@ impl OpenAi {
         }
         let belongs = Belongs { call: context.call, origin: &self.origin, secrets: &secrets };
         let headers = response.headers().clone();
-        answer(Assembler::new(belongs), &headers, Body::new(response, self.idle_timeout), context).await
+        answer(Assembler::new(belongs), &headers, Body::new(response, self.idle_timeout).tapped(tap), context).await
     }
 
     fn request(&self, body: String) -> Result<reqwest::RequestBuilder, ModelError> {

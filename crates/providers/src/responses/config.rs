@@ -3,7 +3,7 @@
 use super::Responses;
 use super::request::OWN_MEMBERS;
 use crate::catalogue::{Catalogue, ModelFacts};
-use crate::config::{ConfigError, Headers, OPENAI, OPENAI_HOST};
+use crate::config::{ConfigError, Connection, Headers, OPENAI, OPENAI_HOST};
 use crate::connect::{self, terms, wrong};
 use crate::openai::StructuredOutput;
 use crate::price::DeclaredPrice;
@@ -76,6 +76,9 @@ pub struct ResponsesConfig {
     /// Milliseconds without a byte once the answer has begun: 60,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
+    /// How the server is reached beyond its address, and what is kept of it.
+    #[serde(default, skip_serializing_if = "Connection::is_default")]
+    pub connection: Connection,
     /// Lost or failed attempts before a Call fails: 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
@@ -104,6 +107,7 @@ impl ResponsesConfig {
             timeout_ms: None,
             connect_timeout_ms: None,
             idle_timeout_ms: None,
+            connection: Connection::default(),
             max_attempts: None,
         }
     }
@@ -160,7 +164,8 @@ impl ResponsesConfig {
         facts.warn(&self.model);
         let reasons = !WITHOUT_REASONING.iter().any(|start| self.model.starts_with(start));
         Ok(Responses {
-            client: connect::client(&base, self.connect_timeout_ms)?,
+            client: connect::client(&base, self.connect_timeout_ms, &self.connection)?,
+            keep_exchange: self.connection.keep_exchange,
             endpoint: connect::endpoint(base.clone(), &["responses"]),
             model: self.model.clone(),
             // What one protocol calls reasoning, the other one cannot read.

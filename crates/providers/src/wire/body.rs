@@ -2,8 +2,9 @@
 
 use super::excerpt;
 use bytes::Bytes;
-use loopd_runtime::{CallContext, ModelError};
+use loopd_runtime::{CallContext, Exchange, ModelError};
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The largest answer that is read.
@@ -48,19 +49,60 @@ pub async fn exchange(request: reqwest::RequestBuilder) -> Result<reqwest::Respo
     })
 }
 
+/// Keeps the bytes of an exchange as they pass, where that is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Tap(Option<Arc<Mutex<Exchange>>>);
+
+impl Tap {
+    /// A tap that keeps what passes, or one that does not.
+    #[must_use]
+    pub fn new(keep: bool) -> Self {
+        Self(keep.then(Arc::default))
+    }
+
+    /// The body of the request.
+    pub fn sent(&self, body: &str) {
+        self.with(|exchange| exchange.request = body.as_bytes().to_vec());
+    }
+
+    fn came(&self, piece: &[u8]) {
+        self.with(|exchange| exchange.response.extend_from_slice(piece));
+    }
+
+    fn with(&self, take: impl FnOnce(&mut Exchange)) {
+        if let Some(exchange) = &self.0 {
+            take(&mut exchange.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// What passed.
+    #[must_use]
+    pub fn exchange(&self) -> Option<Exchange> {
+        let exchange = self.0.as_ref()?;
+        Some(std::mem::take(&mut *exchange.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
 /// The body of a response, piece by piece.
 #[derive(Debug)]
 pub struct Body {
     response: reqwest::Response,
     idle: Duration,
     read: usize,
+    tap: Tap,
 }
 
 impl Body {
     /// Reads the body of `response`; `idle` is how long no byte may come.
     #[must_use]
-    pub const fn new(response: reqwest::Response, idle: Duration) -> Self {
-        Self { response, idle, read: 0 }
+    pub fn new(response: reqwest::Response, idle: Duration) -> Self {
+        Self { response, idle, read: 0, tap: Tap::default() }
+    }
+
+    /// The same, with what passes kept.
+    #[must_use]
+    pub fn tapped(self, tap: &Tap) -> Self {
+        Self { tap: tap.clone(), ..self }
     }
 
     /// The next piece; `None` at its proper end. Every byte counts as a sign of life, a comment in an event stream
@@ -74,6 +116,7 @@ impl Body {
             Err(_) => return Err(format!("nothing came for {:?}", self.idle)),
         };
         self.read += piece.as_ref().map_or(0, Bytes::len);
+        self.tap.came(piece.as_deref().unwrap_or_default());
         if self.read > MAX_BODY_BYTES {
             return Err(format!("the answer is larger than {MAX_BODY_BYTES} bytes"));
         }

@@ -6,7 +6,7 @@ mod retry_after;
 mod sse;
 mod text;
 
-pub use body::{Body, exchange, within};
+pub use body::{Body, Tap, exchange, within};
 pub use excerpt::{EXCERPT_BYTES, excerpt};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after, seconds};
 pub use sse::{MAX_EVENT_BYTES, SseError, SseEvent, SseReader};

@@ -89,7 +89,7 @@ fn what_cannot_be_right_is_refused() {
     check(
         r#"{"provider": "anthropic", "model": "m", "modle": 1}"#,
         expect![
-            "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `headers`, `extra_body`, `stream`, `temperature`, `prompt_cache`, `parallel_tool_use`, `answer_format`, `price`, `context_window`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `max_attempts`"
+            "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `headers`, `extra_body`, `stream`, `temperature`, `prompt_cache`, `parallel_tool_use`, `answer_format`, `price`, `context_window`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `connection`, `max_attempts`"
         ],
     );
 }

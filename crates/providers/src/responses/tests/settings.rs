@@ -102,7 +102,7 @@ fn what_cannot_be_right_is_refused() {
     check(
         r#"{"provider": "responses", "model": "m", "modle": 1}"#,
         expect![
-            "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `api_key_header`, `headers`, `extra_body`, `stream`, `structured_output`, `schema_with_tools`, `parallel_tool_calls`, `encrypted_reasoning`, `price`, `context_window`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `max_attempts`"
+            "unknown field `modle`, expected one of `model`, `base_url`, `vendor`, `api_key_env`, `api_key_file`, `api_key_header`, `headers`, `extra_body`, `stream`, `structured_output`, `schema_with_tools`, `parallel_tool_calls`, `encrypted_reasoning`, `price`, `context_window`, `timeout_ms`, `connect_timeout_ms`, `idle_timeout_ms`, `connection`, `max_attempts`"
         ],
     );
 }
