@@ -157,7 +157,8 @@ pub fn model(
 ) -> Result<Arc<dyn Model>, Problem> {
     let ca_file = spec.connection.ca_file.as_deref().map(|file| tools::place(file, folder)).transpose()?;
     let (proxy, keep_exchange) = (spec.connection.proxy.clone(), spec.connection.keep_exchange);
-    let config = config(spec, demo_script)?.reached(Connection { ca_file, proxy, keep_exchange });
+    let key_file = spec.api_key_file.as_deref().map(|file| tools::place(file, folder)).transpose()?;
+    let config = config(spec, demo_script)?.reached(Connection { ca_file, proxy, keep_exchange }).key_in(key_file);
     let variable = |name: &str| std::env::var(name).ok();
     from_config_in(&config, &variable, catalogue).map_err(|error| match error {
         ConfigError::Key(KeyError::Variable(name)) => {

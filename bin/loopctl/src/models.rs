@@ -97,7 +97,10 @@ pub fn remarks(manifest: &Manifest, facts: &ModelFacts) -> Vec<String> {
     let address = match &spec.provider {
         Provider::OpenAi { base_url, api_key_env, .. }
         | Provider::Anthropic { base_url, api_key_env, .. }
-        | Provider::Gemini { base_url, api_key_env, .. } => base_url.as_ref().map(|url| (url, api_key_env.is_some())),
+        | Provider::Gemini { base_url, api_key_env, .. } => {
+            let has_key = api_key_env.is_some() || spec.api_key_file.is_some();
+            base_url.as_ref().map(|url| (url, has_key))
+        }
         Provider::Demo { .. } => None,
     };
     let Some((url, has_key)) = address else { return remarks };

@@ -39,6 +39,19 @@ pub enum ModelConfig {
 }
 
 impl ModelConfig {
+    /// The same, with its key in a file.
+    #[must_use]
+    pub fn key_in(mut self, file: Option<PathBuf>) -> Self {
+        match &mut self {
+            Self::Openai(config) => config.api_key_file = file,
+            Self::Responses(config) => config.api_key_file = file,
+            Self::Anthropic(config) => config.api_key_file = file,
+            Self::Gemini(config) => config.api_key_file = file,
+            Self::Demo(_) => {}
+        }
+        self
+    }
+
     /// The same, reached like this; the demo model has no server.
     #[must_use]
     pub fn reached(mut self, connection: Connection) -> Self {

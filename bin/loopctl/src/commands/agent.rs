@@ -76,7 +76,10 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
     let (server, key) = match &manifest.spec.model.provider {
         Provider::OpenAi { base_url, api_key_env, .. }
         | Provider::Anthropic { base_url, api_key_env, .. }
-        | Provider::Gemini { base_url, api_key_env, .. } => (base_url.clone(), api_key_env.clone()),
+        | Provider::Gemini { base_url, api_key_env, .. } => {
+            let key = api_key_env.clone().or_else(|| manifest.spec.model.api_key_file.clone());
+            (base_url.clone(), key)
+        }
         Provider::Demo { script } => (Some(script.clone()), None),
     };
     let facts = models::facts(&manifest.spec.model, &catalogue).unwrap_or_default();

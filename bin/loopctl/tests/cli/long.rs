@@ -413,3 +413,51 @@ fn files_come_with_a_question() {
     "#]],
     );
 }
+
+#[test]
+fn a_key_may_stand_in_a_file() {
+    let world = chatty();
+    let manifest = |more: &str| {
+        format!(
+            "apiVersion: loopd.dev/v1alpha1\nkind: Agent\nmetadata: {{ name: k }}\nspec:\n  model: {{ provider: anthropic, \
+             name: m, apiKeyFile: key.txt{more} }}\n"
+        )
+    };
+    world.write("k.yaml", &manifest(", apiKeyEnv: KEY"));
+    crate::check(
+        &world,
+        &["agent", "check", "k.yaml"],
+        expect![[r#"
+        err: error[E-MANIFEST]: k.yaml:5:10: the key is in `apiKeyEnv` or in `apiKeyFile`, not in both
+        err: 5 | model: { provider: anthropic, name: m, apiKeyFile: key.txt, apiKeyEnv: KEY }
+        err: ^
+        err: fix: `loopctl agent schema` describes what a manifest may hold
+        exit 2
+    "#]],
+    );
+    world.write("k.yaml", &manifest(""));
+    crate::check(
+        &world,
+        &["agent", "check", "k.yaml"],
+        expect![[r#"
+        k 1
+          model anthropic/m, key in key.txt
+          price unknown: nobody can count money; spec.model.price declares it
+          limits 50 iterations
+          state cannot run here: no API key: DIR/key.txt cannot be read (E-MODEL-KEY)
+        exit 2
+    "#]],
+    );
+    world.write("key.txt", "sk-secret-1\n");
+    crate::check(
+        &world,
+        &["agent", "check", "k.yaml"],
+        expect![[r#"
+        k 1
+          model anthropic/m, key in key.txt
+          price unknown: nobody can count money; spec.model.price declares it
+          limits 50 iterations
+          state ready to run
+    "#]],
+    );
+}

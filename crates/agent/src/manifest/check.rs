@@ -73,6 +73,8 @@ fn model(model: &Model, path: &[Step]) -> Checked {
             ensure(!script.trim().is_empty(), &at("script"), || "expected the path of a script".into())?;
         }
     }
+    let file = model.api_key_file.as_deref().is_none_or(|file| !file.trim().is_empty());
+    ensure(file, &at("apiKeyFile"), || "expected the path of a file that holds the key".into())?;
     if let Some(proxy) = model.connection.proxy.as_deref().filter(|proxy| *proxy != "none") {
         let path = [path, &[Key("connection"), Key("proxy")]].concat();
         url(proxy).map_err(|(message, secret)| Problem { secret, ..problem(&path, message) })?;

@@ -192,7 +192,7 @@ impl Manifest {
         let spec = &mut self.spec;
         let models =
             std::iter::once(&mut spec.model).chain(spec.fallbacks.iter_mut().map(|fallback| &mut fallback.model));
-        let files = models.filter_map(|model| model.connection.ca_file.as_mut());
+        let files = models.flat_map(|model| [model.connection.ca_file.as_mut(), model.api_key_file.as_mut()]).flatten();
         for path in spec.tools.iter_mut().filter_map(ToolSource::root_mut).chain(files) {
             if !path.starts_with('/') && !folder.is_empty() {
                 *path = format!("{folder}/{path}");

@@ -25,6 +25,8 @@ pub struct Model {
     pub timeout: Option<Duration>,
     /// Attempts before a call fails; without it the provider's default.
     pub attempts: Option<u32>,
+    /// The file that holds the key, as written: relative to the manifest.
+    pub api_key_file: Option<String>,
     /// How its server is reached beyond the address, and what is kept of what it says.
     pub connection: Connection,
 }
@@ -176,7 +178,7 @@ impl Price {
       "required": ["name"] },
     { "properties": { "provider": { "enum": ["anthropic", "gemini"] }, "api": false, "script": false },
       "required": ["name"] },
-    { "properties": { "provider": { "const": "demo" }, "api": false, "name": false, "baseUrl": false, "apiKeyEnv": false, "connection": false },
+    { "properties": { "provider": { "const": "demo" }, "api": false, "name": false, "baseUrl": false, "apiKeyEnv": false, "apiKeyFile": false, "connection": false },
       "required": ["script"] },
 ]))]
 struct Written {
@@ -194,6 +196,9 @@ struct Written {
     /// The environment variable that holds the key, never the key itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     api_key_env: Option<String>,
+    /// The file that holds the key and nothing else, relative to the manifest; in place of `apiKeyEnv`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api_key_file: Option<String>,
     /// The file of scripted replies, relative to the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     script: Option<String>,
@@ -258,6 +263,9 @@ const fn max_output_tokens() -> u64 {
 impl Written {
     /// Name, address and key variable of a model behind a server.
     fn server(&mut self) -> Result<(String, Option<String>, Option<String>), String> {
+        if self.api_key_env.is_some() && self.api_key_file.is_some() {
+            return Err("the key is in `apiKeyEnv` or in `apiKeyFile`, not in both".into());
+        }
         if self.script.is_some() {
             return Err("`script` belongs to provider `demo`".into());
         }
@@ -295,6 +303,7 @@ impl TryFrom<Written> for Model {
                     ("name", written.name.is_some()),
                     ("baseUrl", written.base_url.is_some()),
                     ("apiKeyEnv", written.api_key_env.is_some()),
+                    ("apiKeyFile", written.api_key_file.is_some()),
                     ("connection", !written.connection.is_default()),
                 ];
                 if let Some((field, _)) = other.iter().find(|(_, given)| *given) {
@@ -313,6 +322,7 @@ impl TryFrom<Written> for Model {
             context_window: written.context_window,
             timeout: written.timeout,
             attempts: written.attempts,
+            api_key_file: written.api_key_file,
             connection: written.connection,
         })
     }
@@ -351,6 +361,7 @@ impl From<Model> for Written {
             context_window: model.context_window,
             timeout: model.timeout,
             attempts: model.attempts,
+            api_key_file: model.api_key_file,
             connection: model.connection,
         }
     }

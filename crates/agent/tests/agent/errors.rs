@@ -34,7 +34,7 @@ fn unknown_fields_and_values_are_guessed() {
             agent.yaml:5:39: unknown field `max_output_tokens`; did you mean `maxOutputTokens`?
                5 |   model: { provider: openai, name: m, max_output_tokens: 5 }
                                                          ^
-            expected one of: `provider`, `api`, `name`, `baseUrl`, `apiKeyEnv`, `script`, `temperature`, `maxOutputTokens`, `stream`, `price`, `contextWindow`, `timeout`, `attempts`, `connection`
+            expected one of: `provider`, `api`, `name`, `baseUrl`, `apiKeyEnv`, `apiKeyFile`, `script`, `temperature`, `maxOutputTokens`, `stream`, `price`, `contextWindow`, `timeout`, `attempts`, `connection`
         "#]],
     );
     check(
