@@ -92,12 +92,14 @@ pub enum Action {
     /// Add a message to the Transcript that no Call produced, for example a typed error for a tool use
     /// that cannot run.
     Note(crate::model::Message),
-    /// Let the Transcript begin anew with the Run's input and this summary of what was said since. What joined it
-    /// after the last [`ModelCall::aside`] over the Transcript was decided stays behind the summary. A Run in which a
-    /// Call or Question still has to reply to the Transcript fails as `loop.compact`.
+    /// Let the Transcript begin anew with the Run's input and this summary of what was said since. User messages behind
+    /// the last reply of a model stay behind the summary, word for word: nobody has answered them. It comes first and
+    /// once in a decision; otherwise, or while a Call or Question still has to reply to the Transcript, the Run fails as
+    /// `loop.compact`.
     Compact(String),
-    /// Give up what is in flight and may be cut (`pure`, `read`, `billable`), and what was not sent yet. No Event tells
-    /// of it; a tool use reads that it was interrupted.
+    /// Give up what is in flight and may be cut (`pure`, `read`, `billable`), what was not sent yet, and the Loop's own
+    /// questions to people. No Event tells of a Call; a question ends as withdrawn; a tool use reads that it was
+    /// interrupted.
     CancelCalls,
     /// Attach a label to the Run.
     Label {

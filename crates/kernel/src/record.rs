@@ -225,7 +225,7 @@ pub enum ActionRecord {
     Compact {
         /// The summary.
         summary: Span,
-        /// What Entries after this one said stays.
+        /// The user messages of Entries after this one stay.
         after: Seq,
     },
     /// What may be cut is cancelled in this commit.

@@ -45,7 +45,7 @@ pub enum Item<'a> {
     },
     /// A recorded message: JSON of [`Message`].
     Note(&'a str),
-    /// The Transcript begins anew: with the Run's input, this summary, and what Entries after `after` said.
+    /// The Transcript begins anew: with the Run's input, this summary, and the user messages of Entries after `after`.
     Compacted {
         /// The summary.
         summary: &'a str,
@@ -63,6 +63,15 @@ impl Item<'_> {
             Self::Tool { id, text, error: true } => [b"tool_error", id.as_bytes(), text.as_bytes()],
             Self::Note(text) => [b"note", b"", text.as_bytes()],
             Self::Compacted { summary, .. } => [b"compacted", b"", summary.as_bytes()],
+        }
+    }
+
+    /// True for what a person or the Loop says, a recorded message included.
+    fn is_user(&self) -> bool {
+        match self {
+            Self::User(_) => true,
+            Self::Note(text) => matches!(serde_json::from_str(text), Ok(Message::User { .. })),
+            Self::Assistant(_) | Self::Tool { .. } | Self::Compacted { .. } => false,
         }
     }
 
@@ -239,11 +248,11 @@ pub enum ReadError {
 pub enum Change {
     /// A message joins.
     Say(Message),
-    /// What Entries up to `after` said is replaced by the Run's input and this message.
+    /// Everything is replaced by the Run's input, this message, and the user messages of Entries after `after`.
     Compact {
         /// The summary.
         summary: Message,
-        /// What Entries after this one said stays, behind the summary.
+        /// The user messages of Entries after this one stay, behind the summary.
         after: Seq,
     },
 }

@@ -132,5 +132,5 @@ fn a_run_that_has_used_its_retries_fails_the_call() {
     };
     assert_eq!(bench.apply(retry(1)).len(), 1, "the first is repeated");
     assert_eq!(bench.apply(retry(2)).len(), 0, "the budget is the run's, not the call's");
-    assert_eq!(labels(&bench), "call-2=run.retries");
+    assert_eq!(labels(&bench), "call-2=model.unavailable");
 }

@@ -20,7 +20,7 @@ fn messages(bench: &Bench) -> Vec<String> {
                 Change::Say(message) => said.push((entry.seq.0, show(&message))),
                 Change::Compact { summary, after } => {
                     let first = said.first().cloned().map(|(_, text)| (after.0, text));
-                    let late = said.drain(..).filter(|(seq, _)| *seq > after.0).collect::<Vec<_>>();
+                    let late = said.drain(..).filter(|(seq, text)| *seq > after.0 && text.starts_with("user")).collect::<Vec<_>>();
                     said = first.into_iter().chain([(after.0, show(&summary))]).chain(late).collect();
                 }
             }
@@ -73,7 +73,7 @@ fn a_summary_takes_the_place_of_what_it_has_read_and_nothing_else() {
     assert_eq!(messages(&bench), ["user in", "user so far", "user and hurry"]);
     let after = bench.projection().transcript;
     assert_eq!(after.bytes, ("\"in\"".len() + "so far".len() + "\"and hurry\"".len()) as u64);
-    assert!(after.start > before.start && after.mark.is_none());
+    assert!(after.start > before.start);
     bench.apply(replied(3, "answer"));
     assert_eq!(messages(&bench).last().unwrap(), "model 1");
 }
@@ -93,6 +93,53 @@ fn requests_over_different_summaries_differ() {
     assert_eq!(digest("a", None), digest("b", None), "what was replaced is not in it");
     assert_ne!(digest("a", None), digest("a", Some("\"x\"")));
     assert_ne!(digest("a", Some("\"x\"")), digest("a", Some("\"y\"")));
+}
+
+/// A message that nobody has answered is never only paraphrased, however often the conversation is summarised.
+#[test]
+fn what_nobody_has_answered_stays_word_for_word() {
+    let mut bench = Bench::new(
+        |event| {
+            Ok(match event {
+                Event::IterationStarted { iteration: 1 } => Decision::model(ModelCall::transcript("m")),
+                Event::IterationStarted { iteration: 2 } => Decision::wait("message"),
+                Event::SignalReceived { name, .. } if name == "shorten" => {
+                    Decision::none().and(Action::Compact("so far".into())).and(Action::Wait {
+                        signals: vec!["message".into()],
+                        timeout_ms: None,
+                    })
+                }
+                Event::SignalReceived { .. } => {
+                    Decision::none().and(Action::Wait { signals: vec!["message".into()], timeout_ms: None })
+                }
+                _ => Decision::none(),
+            })
+        },
+        None,
+    );
+    bench.start(Limits::default());
+    bench.apply(replied(1, "hello"));
+    let signal = |name: &str, body: &str| Input::Signal { name: name.into(), body: body.into() };
+    bench.apply(signal("message", "\"rename foo\""));
+    bench.apply(signal("shorten", "1"));
+    assert_eq!(messages(&bench), ["user in", "user so far", "user rename foo"]);
+    bench.apply(signal("shorten", "2"));
+    assert_eq!(messages(&bench), ["user in", "user so far", "user rename foo"], "once");
+}
+
+/// A summary that is not the first of a decision would take what the decision says before it away.
+#[test]
+fn a_summary_comes_first_and_once() {
+    let wrong: [steps::Step; 2] = [
+        |_| Ok(Decision::none().and(Action::Note(Message::user("x"))).and(Action::Compact("so far".into()))),
+        |_| Ok(Decision::none().and(Action::Compact("so".into())).and(Action::Compact("far".into()))),
+    ];
+    for step in wrong {
+        let mut bench = Bench::new(step, None);
+        bench.start(Limits::default());
+        let Status::Ended(Outcome::Failed { failure }) = &bench.projection().status else { panic!("it failed") };
+        assert_eq!(failure.code, "loop.compact");
+    }
 }
 
 /// Wants a summary while a tool still has to reply to the model.
@@ -174,6 +221,26 @@ fn an_input_with_attachments_is_a_message_and_counts_an_image_once() {
     for other in [r#"{"attachments":3}"#, r#"{"role":"user","text":"x","attachments":[],"more":1}"#] {
         assert_eq!(messages(&started(other))[1], format!("user {other}"), "what only looks alike stays text");
     }
+}
+
+/// Asks a person; a signal gives that up.
+fn asked(event: Event) -> Result<Decision, Failure> {
+    Ok(match event {
+        Event::IterationStarted { iteration: 1 } => Decision::ask("which?"),
+        Event::SignalReceived { .. } => Decision::none().and(Action::CancelCalls).and(Action::Ask(
+            loopd_kernel::question::Ask::Confirm { prompt: "sure?".into(), expires_in_ms: None },
+        )),
+        _ => Decision::none(),
+    })
+}
+
+#[test]
+fn a_question_of_what_was_given_up_waits_for_nobody() {
+    let mut bench = Bench::new(asked, None);
+    bench.start(Limits::default());
+    bench.apply(Input::Signal { name: "stop".into(), body: "1".into() });
+    let open: Vec<_> = bench.projection().questions.iter().map(|open| open.id.0).collect();
+    assert_eq!(open, [2], "the new one is none of what was given up");
 }
 
 /// A model, a look and a payment at once; a signal gives up what may be cut, and looks again.

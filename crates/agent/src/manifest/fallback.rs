@@ -50,8 +50,8 @@ impl Trouble {
         match failure.code.as_str() {
             "model.rate_limited" => Some(Self::RateLimited),
             "model.unavailable" => Some(Self::Unavailable),
-            // The run has no retries left, or the call was lost too often: another model may answer at once.
-            "model.interrupted" | "model.attempts" | "call.lost" | "run.retries" => Some(Self::Interrupted),
+            // The call was lost too often: another model may answer at once.
+            "model.interrupted" | "model.attempts" | "call.lost" => Some(Self::Interrupted),
             "model.malformed" => Some(Self::Malformed),
             "model.too_large" => Some(Self::TooLarge),
             "model.unauthorised" => Some(Self::Unauthorised),

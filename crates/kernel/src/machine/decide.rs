@@ -16,7 +16,7 @@ use crate::outcome::{Interrupt, Outcome};
 use crate::patch::StatePatch;
 use crate::projection::{Pending, Projection, Status};
 use crate::question::{Ask, QuestionEnd};
-use crate::record::{ActionRecord, Decided, Ended, IterationStarted, QuestionEnded, Record, Settlement};
+use crate::record::{ActionRecord, Decided, Ended, IterationStarted, Joins, QuestionEnded, Record, Settlement};
 use crate::units::MicroUsd;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -63,14 +63,33 @@ impl Work<'_, '_, '_> {
         let tells = decided.record.actions.iter().any(ActionRecord::tells);
         let told = tells.then(|| (decided.record.actions.clone(), decided.payload.clone()));
         let cuts = decided.record.actions.contains(&ActionRecord::CancelCalls);
+        let asked = self.projection.last_question;
         self.push(&Record::Decided(decided.record), decided.payload)?;
         if cuts {
             self.cancel_open(EffectClass::may_be_cut, self.projection.head.seq)?;
+            self.withdraw(asked)?;
         }
         if let Some((actions, payload)) = told {
             self.post(self.projection.head.seq, &actions, &payload);
         }
         self.step.constants.extend(constants);
+        Ok(())
+    }
+
+    /// Withdraws the Loop's own Questions up to `last`. What became of a Call is still asked.
+    fn withdraw(&mut self, last: QuestionId) -> Result<(), MachineError> {
+        let own = self.projection.questions.iter().filter(|open| open.id <= last);
+        let own: Vec<_> = own
+            .filter_map(|open| match &open.ask {
+                Ask::Ask { reply_to, .. } => Some((open.id, Joins::reply(reply_to.as_ref(), None))),
+                Ask::Confirm { .. } => Some((open.id, None)),
+                Ask::Resolve { .. } => None,
+            })
+            .collect();
+        for (question, joins) in own {
+            let (end, actor) = (QuestionEnd::Withdrawn, String::from("loopd"));
+            self.push(&Record::QuestionEnded(QuestionEnded { question, end, actor, joins }), Vec::new())?;
+        }
         Ok(())
     }
 
@@ -175,8 +194,11 @@ pub(crate) fn transition(definition: &dyn ErasedLoop, projection: &Projection, p
             let message = alloc::format!("the State is {} bytes; the limit is {STATE_LIMIT}", state.len());
             return Err(Failure::new("loop.state_too_large", message));
         }
-        let compacts = decision.actions.iter().any(|action| matches!(action, Action::Compact(_)));
-        if compacts && projection.owes_a_reply() {
+        let compacts = |action: &Action| matches!(action, Action::Compact(_));
+        if decision.actions.iter().skip(1).any(compacts) {
+            return Err(Failure::new("loop.compact", "a summary comes first, and once"));
+        }
+        if decision.actions.first().is_some_and(compacts) && projection.owes_a_reply() {
             let message = "a call or question still has to reply to what the summary would replace";
             return Err(Failure::new("loop.compact", message));
         }
@@ -196,7 +218,6 @@ pub(crate) fn transition(definition: &dyn ErasedLoop, projection: &Projection, p
         call: projection.last_call,
         question: projection.last_question,
         timer: projection.last_timer,
-        // Without a call that read it, the whole Transcript is what the summary stands for.
         compacted: projection.transcript.mark.map_or(projection.head.seq, |mark| mark.after),
         constants: decision.constants,
         actions: Vec::new(),

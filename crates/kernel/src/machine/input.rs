@@ -252,7 +252,7 @@ impl Work<'_, '_, '_> {
                 let failed = setback == Setback::Failed;
                 if failed && self.projection.ledger.retries >= self.projection.limits.retries.unwrap_or(RETRIES) {
                     let message = alloc::format!("{}; the run has no retries left", failure.message);
-                    return self.settled(call, Settlement::Failed, Some("run.retries"), message, usage, cost);
+                    return self.settled(call, Settlement::Failed, Some(&failure.code), message, usage, cost);
                 }
                 let n = self.open_call(call)?.attempts + u32::from(failed);
                 let mut payload = PayloadWriter::default();

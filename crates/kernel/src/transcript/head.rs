@@ -3,7 +3,7 @@
 use super::{Item, items};
 use crate::digest::Digest;
 use crate::ids::Seq;
-use crate::record::{ActionRecord, Record};
+use crate::record::Record;
 use serde::{Deserialize, Serialize};
 
 /// Where the Transcript starts, how long it is, and a digest of all of it.
@@ -21,7 +21,7 @@ pub struct Head {
     /// Its first item, the Run's input, with which it begins again when it is compacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// What joined it since a call that reads it aside was decided.
+    /// What people and the Loop said since a model last spoke: no summary replaces that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
 }
@@ -35,10 +35,10 @@ pub struct Origin {
     pub digest: Digest,
 }
 
-/// What joined a Transcript after an Entry.
+/// The user messages behind the last reply of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mark {
-    /// The Entry.
+    /// The Entry of that reply; before the first one, that of the input.
     pub after: Seq,
     /// How many items.
     pub items: u64,
@@ -57,11 +57,6 @@ impl Head {
                 Item::User(_) | Item::Assistant(_) | Item::Tool { .. } | Item::Note(_) => self.add(seq, &item),
             }
         }
-        if let Record::Decided(decided) = record
-            && decided.actions.iter().any(reads_aside)
-        {
-            self.mark = Some(Mark { after: seq, items: 0, bytes: 0, digest: Digest::default() });
-        }
     }
 
     fn add(&mut self, seq: Seq, item: &Item<'_>) {
@@ -75,10 +70,15 @@ impl Head {
         if seq == Seq(1) {
             self.origin = Some(Origin { bytes: self.bytes, digest: self.digest });
         }
-        if let Some(mark) = &mut self.mark {
-            mark.items += 1;
-            mark.bytes = mark.bytes.saturating_add(weight);
-            mark.digest = running(&mark.digest, item);
+        match &mut self.mark {
+            Some(mark) if item.is_user() => {
+                mark.items += 1;
+                mark.bytes = mark.bytes.saturating_add(weight);
+                mark.digest = running(&mark.digest, item);
+            }
+            // What a tool returned belongs to the reply that asked for it.
+            Some(_) if !matches!(item, Item::Assistant(_)) => {}
+            Some(_) | None => self.mark = Some(Mark { after: seq, items: 0, bytes: 0, digest: Digest::default() }),
         }
     }
 
@@ -93,13 +93,8 @@ impl Head {
             Some(late) if late.items > 0 => Digest::of("loopd-transcript-late/1", &[&begun.0, &late.digest.0]),
             Some(_) | None => begun,
         };
-        self.mark = None;
+        self.mark = late;
     }
-}
-
-/// True when the Action asks a model about the Transcript without joining it.
-fn reads_aside(action: &ActionRecord) -> bool {
-    matches!(action, ActionRecord::Model { call, .. } if call.aside && call.transcript)
 }
 
 fn running(before: &Digest, item: &Item<'_>) -> Digest {

@@ -74,7 +74,7 @@ async fn fold_from(store: &dyn Store, row: &RunRow, mut projection: Projection) 
 }
 
 /// The version of what a snapshot holds. A snapshot of another version is not read: the Journal is.
-const SNAPSHOT: u8 = 1;
+const SNAPSHOT: u8 = 2;
 
 /// The snapshot of a Projection: a version, a digest, then its JSON.
 #[must_use]
