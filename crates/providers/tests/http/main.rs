@@ -8,8 +8,4 @@ mod dialects;
 #[cfg(test)]
 mod own;
 #[cfg(test)]
-mod responses;
-#[cfg(test)]
-mod support;
-#[cfg(test)]
 mod toy;
