@@ -8,4 +8,6 @@ mod dialects;
 #[cfg(test)]
 mod own;
 #[cfg(test)]
+mod reuse;
+#[cfg(test)]
 mod toy;
