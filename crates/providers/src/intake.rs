@@ -108,6 +108,7 @@ pub(crate) async fn answer<A: Assemble>(
         }
         // Nothing of interest follows, and some servers keep the connection open.
         if intake.is_done() {
+            body.leave();
             return intake.end(End::Proper);
         }
     }

@@ -5,6 +5,7 @@
 
 use super::blocks::Block;
 use super::event::{Delta, Event, Said, StopDetails};
+use super::numbered::Numbered;
 use super::schema::AnswerShape;
 use super::usage::Counts;
 use crate::complaint::{Complaint, Known};
@@ -35,8 +36,7 @@ pub(super) struct Belongs<'a> {
 #[derive(Debug)]
 pub(super) struct Assembler<'a> {
     belongs: Belongs<'a>,
-    /// The blocks in the order in which they began, each with its number.
-    blocks: Vec<(u64, Block)>,
+    blocks: Numbered<u64, Block>,
     stop: Option<String>,
     explanation: Option<String>,
     done: bool,
@@ -52,7 +52,7 @@ impl<'a> Assembler<'a> {
     pub(super) fn new(belongs: Belongs<'a>) -> Self {
         Self {
             belongs,
-            blocks: Vec::new(),
+            blocks: Numbered::new(),
             stop: None,
             explanation: None,
             done: false,
@@ -125,21 +125,21 @@ impl<'a> Assembler<'a> {
 
     fn begin(&mut self, index: u64, raw: &RawValue) -> Result<String, ModelError> {
         self.begun = true;
-        if self.blocks.iter().any(|(other, _)| *other == index) {
+        if self.blocks.has(&index) {
             return Err(self.malformed(&format!("block {index} begins twice")));
         }
         let (block, shown) = Block::begin(raw, &self.belongs).map_err(|wrong| self.malformed(&wrong))?;
-        self.blocks.push((index, block));
+        self.blocks.push(index, block);
         Ok(shown)
     }
 
     fn grow(&mut self, index: Option<u64>, delta: &Delta<'_>) -> Result<String, ModelError> {
         let block = match index {
-            Some(index) => self.blocks.iter_mut().rev().find(|(other, _)| *other == index),
+            Some(index) => self.blocks.get_mut(&index),
             None => self.blocks.last_mut(),
         };
         let grown = match block {
-            Some((_, block)) => block.grow(delta),
+            Some(block) => block.grow(delta),
             None => Err("a piece of a block that has not begun".into()),
         };
         grown.map_err(|wrong| self.malformed(&wrong))
@@ -149,11 +149,11 @@ impl<'a> Assembler<'a> {
         let stop = self.stop_reason()?;
         let cut = stop == StopReason::Length;
         // Beside an answer under a schema, words are no part of the answer.
-        let is_answer = self.blocks.iter().any(|(_, block)| block.is_answer());
-        let blocks = self.blocks.iter().enumerate().filter(|(_, (_, block))| !(is_answer && block.is_text()));
-        let mut parts: Vec<Part> = blocks.map(|(at, (_, block))| block.part(at, &self.belongs, cut)).collect();
+        let is_answer = self.blocks.iter().any(|block| block.is_answer());
+        let blocks = self.blocks.iter().enumerate().filter(|(_, block)| !(is_answer && block.is_text()));
+        let mut parts: Vec<Part> = blocks.map(|(at, block)| block.part(at, &self.belongs, cut)).collect();
         // A filter that refuses leaves no words of the model, only its own.
-        let wordless = !self.blocks.iter().any(|(_, block)| block.is_visible_text());
+        let wordless = !self.blocks.iter().any(|block| block.is_visible_text());
         if let Some(text) = self.explanation.clone().filter(|_| stop == StopReason::Refusal && wordless) {
             parts.push(Part::Text { text });
         }
@@ -163,15 +163,15 @@ impl<'a> Assembler<'a> {
 
     /// What was asked for decides; the reason is only advice, except where it says that something is missing.
     fn stop_reason(&self) -> Result<StopReason, ModelError> {
-        let uses = self.blocks.iter().any(|(_, block)| block.is_use());
-        let has_text = self.blocks.iter().any(|(_, block)| block.is_visible_text());
+        let uses = self.blocks.iter().any(|block| block.is_use());
+        let has_text = self.blocks.iter().any(|block| block.is_visible_text());
         Ok(match self.stop.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") => StopReason::Length,
             Some("refusal") => StopReason::Refusal,
             Some(_) if uses => StopReason::ToolUse,
             Some("end_turn" | "stop_sequence") => StopReason::EndTurn,
             // The answer under a schema comes as a tool use, which nobody has to answer.
-            Some("tool_use") if self.blocks.iter().any(|(_, block)| block.is_answer()) => StopReason::EndTurn,
+            Some("tool_use") if self.blocks.iter().any(|block| block.is_answer()) => StopReason::EndTurn,
             Some("tool_use") if !has_text => {
                 return Err(self.malformed("the server announces a tool use and sends none"));
             }

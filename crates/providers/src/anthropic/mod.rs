@@ -10,6 +10,7 @@ mod blocks;
 mod config;
 mod event;
 mod history;
+mod numbered;
 mod request;
 mod schema;
 mod usage;

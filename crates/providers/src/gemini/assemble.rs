@@ -306,10 +306,20 @@ impl<'a> Assembler<'a> {
             "STOP" if self.calls > 0 => StopReason::ToolUse,
             "STOP" if has_text => StopReason::EndTurn,
             "STOP" => return Err(self.malformed("the model stopped without a word")),
-            "MAX_TOKENS" => StopReason::Length,
-            "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "MODEL_ARMOR"
-            | "ESCALATION" => StopReason::Refusal,
-            word if word.starts_with("IMAGE_") => StopReason::Refusal,
+            // The limit of the server for one response, behind which another request would go on.
+            "MAX_TOKENS" | "CONTINUATION" => StopReason::Length,
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "MODEL_ARMOR"
+            | "ESCALATION"
+            | "PUP_LIMITED_DISABLED"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION" => StopReason::Refusal,
             // The model made a mistake that another attempt may not make.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
                 return Err(self.malformed(&said));

@@ -10,6 +10,11 @@ use std::time::Duration;
 /// The largest answer that is read.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
+/// How much is read of what follows an answer.
+const REST_BYTES: usize = 64 * 1024;
+/// How long it is waited for.
+const REST_TIME: Duration = Duration::from_secs(1);
+
 /// Does `work` within the time of the attempt, unless nobody wants it any more.
 ///
 /// # Errors
@@ -146,6 +151,24 @@ impl Body {
         }
         start.truncate(limit);
         start
+    }
+
+    /// Reads what follows the answer, within bounds and aside: a connection with something left in it is closed, and
+    /// the next call pays for a new one. Nobody waits for it, and it ends with the async runtime.
+    pub fn leave(self) {
+        let Self { mut response, .. } = self;
+        tokio::spawn(async move {
+            let rest = async {
+                let mut read = 0;
+                while let Ok(Some(piece)) = response.chunk().await {
+                    read += piece.len();
+                    if read > REST_BYTES {
+                        break;
+                    }
+                }
+            };
+            let _ = tokio::time::timeout(REST_TIME, rest).await;
+        });
     }
 }
 

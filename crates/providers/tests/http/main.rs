@@ -8,8 +8,6 @@ mod dialects;
 #[cfg(test)]
 mod own;
 #[cfg(test)]
-mod responses;
-#[cfg(test)]
-mod support;
+mod reuse;
 #[cfg(test)]
 mod toy;

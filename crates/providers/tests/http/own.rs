@@ -1,8 +1,8 @@
 //! What is special to each adapter over a connection: where its key and its headers go, and what it says of a refusal.
 
 use expect_test::{Expect, expect};
-use loopd_kernel::model::{Message, Part};
-use loopd_providers::{AnthropicConfig, GeminiConfig, ModelConfig, OpenAiConfig, from_config_with};
+use loopd_kernel::model::{Message, Part, StopReason};
+use loopd_providers::{AnthropicConfig, GeminiConfig, ModelConfig, OpenAiConfig, ResponsesConfig, from_config_with};
 use loopd_runtime::Model;
 use loopd_runtime::kit::server::{Server, json, response};
 use loopd_runtime::kit::{Step, call, context, request};
@@ -29,6 +29,13 @@ fn anthropic(url: &str) -> AnthropicConfig {
 fn gemini(url: &str) -> GeminiConfig {
     let mut config = GeminiConfig::new("gemini-3-pro").at(format!("{url}/v1beta"));
     config.vendor = Some("gemini".into());
+    config.api_key_env = Some("KEY".into());
+    config
+}
+
+fn responses(url: &str) -> ResponsesConfig {
+    let mut config = ResponsesConfig::new("m").at(format!("{url}/v1"));
+    config.vendor = Some("test".into());
     config.api_key_env = Some("KEY".into());
     config
 }
@@ -151,6 +158,53 @@ async fn gemini_keys_and_headers_go_where_they_belong() {
     .await;
 }
 
+/// An answer of the Responses API that used this many tokens.
+fn done(used: u64) -> String {
+    let text = r#"{"type":"message","content":[{"type":"output_text","text":"done"}]}"#;
+    format!(r#"{{"status":"completed","output":[{text}],"usage":{{"input_tokens":9,"output_tokens":{used}}}}}"#)
+}
+
+#[tokio::test]
+async fn responses_keys_and_headers_go_where_they_belong() {
+    let configs = |url: &str| {
+        let mut azure = responses(url);
+        azure.base_url = Some(format!("{url}/openai/v1/?api-version=preview"));
+        azure.api_key_header = Some("Api-Key".into());
+        azure.stream = Some(false);
+        azure.headers.0.insert("x-team".into(), "blue".into());
+        [responses(url), azure].map(ModelConfig::Responses).to_vec()
+    };
+    heads(
+        &done(2),
+        configs,
+        expect![[r#"
+        POST /v1/responses HTTP/1.1
+        accept: text/event-stream
+        authorization: Bearer sk-secret-1
+        content-type: application/json
+        user-agent: loopd/0.1.0
+
+        POST /openai/v1/responses?api-version=preview HTTP/1.1
+        accept: application/json
+        api-key: sk-secret-1
+        content-type: application/json
+        user-agent: loopd/0.1.0
+        x-team: blue
+    "#]],
+    )
+    .await;
+}
+
+/// All of the output that was allowed was used, at a server that calls every answer complete.
+#[tokio::test]
+async fn an_answer_at_its_limit_is_a_cut_one() {
+    for (used, stop) in [(79, StopReason::EndTurn), (80, StopReason::Length)] {
+        let server = Server::always(json(&done(used))).await.expect("a port");
+        let model = model(&ModelConfig::Responses(responses(&server.url)));
+        assert_eq!(model.call(request(), context()).await.expect("an answer").reply.stop, stop, "{used}");
+    }
+}
+
 async fn refused(config: impl FnOnce(&str) -> ModelConfig, steps: Vec<Step>, expect: Expect) {
     let server = Server::always(steps).await.expect("a port");
     let error = call(&model(&config(&server.url)), request(), context()).await.result.expect_err("a refusal");
@@ -208,6 +262,31 @@ async fn gem_01_a_server_that_demands_its_signatures_gets_them() {
     second.messages.push(Arc::new(Message::Assistant { parts: first.reply.parts }));
     second.messages.push(Arc::new(Message::Tool { id: ids[1].clone(), text: "2".into(), error: true }));
     second.messages.push(Arc::new(Message::Tool { id: ids[0].clone(), text: "1".into(), error: false }));
+    let answer = model.call(second, context()).await.expect("an answer");
+    assert_eq!(answer.reply.parts, [Part::Text { text: "done".into() }]);
+}
+
+/// As reported of the Responses API: the second turn is refused unless the reasoning comes back encrypted, directly
+/// before its call, without a status, and the result under the id of the call and not of the item.
+#[tokio::test]
+async fn oai_14_a_server_that_demands_its_reasoning_gets_it() {
+    let server = Server::start(|number, seen| {
+        if number == 1 {
+            return json(r#"{"status":"completed","output":[{"type":"reasoning","id":"rs_1","status":"completed","encrypted_content":"gAAA","summary":[]},{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":"{\"x\":1}"}]}"#);
+        }
+        let turn = r#"{"encrypted_content":"gAAA","id":"rs_1","summary":[],"type":"reasoning"},{"type":"function_call","call_id":"a","name":"f","arguments":"{\"x\":1}"},{"type":"function_call_output","call_id":"a","output":"ok"}]"#;
+        if !(seen.body.contains(turn) && seen.body.contains(r#""store":false"#)) {
+            return response("400 No", &[], r#"{"error":{"message":"reasoning without its following item"}}"#);
+        }
+        json(&done(2))
+    })
+    .await
+    .expect("a port");
+    let model = model(&ModelConfig::Responses(responses(&server.url)));
+    let first = model.call(request(), context()).await.expect("a tool use");
+    let mut second = request();
+    second.messages.push(Arc::new(Message::Assistant { parts: first.reply.parts }));
+    second.messages.push(Arc::new(Message::Tool { id: "a".into(), text: "ok".into(), error: false }));
     let answer = model.call(second, context()).await.expect("an answer");
     assert_eq!(answer.reply.parts, [Part::Text { text: "done".into() }]);
 }

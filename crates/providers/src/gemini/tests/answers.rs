@@ -223,16 +223,28 @@ fn gem_03_every_finish_reason_keeps_its_words() {
     };
     let (text, call) = (r#"{"text":"a"}"#, r#"{"functionCall":{"name":"f"}}"#);
     let mut all = String::new();
+    // All that the Gemini API and Vertex know, and one that nobody knows.
     for word in [
         "STOP",
         "MAX_TOKENS",
+        "CONTINUATION",
         "SAFETY",
         "RECITATION",
         "LANGUAGE",
         "BLOCKLIST",
         "PROHIBITED_CONTENT",
         "SPII",
+        "MODEL_ARMOR",
+        "ESCALATION",
+        "PUP_LIMITED_DISABLED",
         "IMAGE_SAFETY",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+        "IMAGE_OTHER",
+        "NO_IMAGE",
+        "OTHER",
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
         "MALFORMED_RESPONSE",
         "TOO_MANY_TOOL_CALLS",
         "MISSING_THOUGHT_SIGNATURE",
@@ -248,6 +260,8 @@ fn gem_03_every_finish_reason_keeps_its_words() {
         STOP: use gemini_7_0 f {} | ToolUse usage unknown
         MAX_TOKENS: text "a" | Length usage unknown
         MAX_TOKENS: use gemini_7_0 f  | Length usage unknown
+        CONTINUATION: text "a" | Length usage unknown
+        CONTINUATION: use gemini_7_0 f  | Length usage unknown
         SAFETY: text "a" | text "[the answer was blocked: SAFETY: why]" | Refusal usage unknown
         SAFETY: use gemini_7_0 f {} | text "[the answer was blocked: SAFETY: why]" | Refusal usage unknown
         RECITATION: text "a" | text "[the answer was blocked: RECITATION: why]" | Refusal usage unknown
@@ -260,8 +274,28 @@ fn gem_03_every_finish_reason_keeps_its_words() {
         PROHIBITED_CONTENT: use gemini_7_0 f {} | text "[the answer was blocked: PROHIBITED_CONTENT: why]" | Refusal usage unknown
         SPII: text "a" | text "[the answer was blocked: SPII: why]" | Refusal usage unknown
         SPII: use gemini_7_0 f {} | text "[the answer was blocked: SPII: why]" | Refusal usage unknown
+        MODEL_ARMOR: text "a" | text "[the answer was blocked: MODEL_ARMOR: why]" | Refusal usage unknown
+        MODEL_ARMOR: use gemini_7_0 f {} | text "[the answer was blocked: MODEL_ARMOR: why]" | Refusal usage unknown
+        ESCALATION: text "a" | text "[the answer was blocked: ESCALATION: why]" | Refusal usage unknown
+        ESCALATION: use gemini_7_0 f {} | text "[the answer was blocked: ESCALATION: why]" | Refusal usage unknown
+        PUP_LIMITED_DISABLED: text "a" | text "[the answer was blocked: PUP_LIMITED_DISABLED: why]" | Refusal usage unknown
+        PUP_LIMITED_DISABLED: use gemini_7_0 f {} | text "[the answer was blocked: PUP_LIMITED_DISABLED: why]" | Refusal usage unknown
         IMAGE_SAFETY: text "a" | text "[the answer was blocked: IMAGE_SAFETY: why]" | Refusal usage unknown
         IMAGE_SAFETY: use gemini_7_0 f {} | text "[the answer was blocked: IMAGE_SAFETY: why]" | Refusal usage unknown
+        IMAGE_PROHIBITED_CONTENT: text "a" | text "[the answer was blocked: IMAGE_PROHIBITED_CONTENT: why]" | Refusal usage unknown
+        IMAGE_PROHIBITED_CONTENT: use gemini_7_0 f {} | text "[the answer was blocked: IMAGE_PROHIBITED_CONTENT: why]" | Refusal usage unknown
+        IMAGE_RECITATION: text "a" | text "[the answer was blocked: IMAGE_RECITATION: why]" | Refusal usage unknown
+        IMAGE_RECITATION: use gemini_7_0 f {} | text "[the answer was blocked: IMAGE_RECITATION: why]" | Refusal usage unknown
+        IMAGE_OTHER: text "a" | Other("IMAGE_OTHER: why") usage unknown
+        IMAGE_OTHER: stopped: IMAGE_OTHER: why; usage None, final
+        NO_IMAGE: text "a" | Other("NO_IMAGE: why") usage unknown
+        NO_IMAGE: stopped: NO_IMAGE: why; usage None, final
+        OTHER: text "a" | Other("OTHER: why") usage unknown
+        OTHER: stopped: OTHER: why; usage None, final
+        MALFORMED_FUNCTION_CALL: malformed answer: MALFORMED_FUNCTION_CALL: why; usage None, again
+        MALFORMED_FUNCTION_CALL: malformed answer: MALFORMED_FUNCTION_CALL: why; usage None, again
+        UNEXPECTED_TOOL_CALL: malformed answer: UNEXPECTED_TOOL_CALL: why; usage None, again
+        UNEXPECTED_TOOL_CALL: malformed answer: UNEXPECTED_TOOL_CALL: why; usage None, again
         MALFORMED_RESPONSE: malformed answer: MALFORMED_RESPONSE: why; usage None, again
         MALFORMED_RESPONSE: malformed answer: MALFORMED_RESPONSE: why; usage None, again
         TOO_MANY_TOOL_CALLS: stopped: TOO_MANY_TOOL_CALLS: why; usage None, final

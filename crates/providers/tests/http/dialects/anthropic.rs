@@ -34,6 +34,7 @@ fn counts(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input, "cache_read_input_tokens": usage.cache_read,
         "cache_creation_input_tokens": usage.cache_write, "output_tokens": usage.output + usage.reasoning,
+        "output_tokens_details": { "thinking_tokens": usage.reasoning },
     })
 }
 
@@ -93,7 +94,10 @@ impl Dialect for Messages {
         let mut last = json!({ "delta": { "stop_reason": stop_reason(&reply.stop) } });
         if let Some(usage) = reply.usage {
             message["usage"] = counts(Usage { output: 1, reasoning: 0, ..usage });
-            last["usage"] = json!({ "output_tokens": usage.output + usage.reasoning });
+            last["usage"] = json!({
+                "output_tokens": usage.output + usage.reasoning,
+                "output_tokens_details": { "thinking_tokens": usage.reasoning },
+            });
         }
         let mut frames = vec![event(json!({ "message": message }), "message_start")];
         for (index, said) in reply.said.iter().enumerate() {
@@ -137,10 +141,6 @@ impl Dialect for Messages {
 
     fn error_event(&self, message: &str) -> Frame {
         Frame::named("error", self.error(529, message))
-    }
-
-    fn counts(&self, usage: Usage) -> Usage {
-        Usage { output: usage.output + usage.reasoning, reasoning: 0, ..usage }
     }
 
     fn pings(&self) -> Vec<Frame> {

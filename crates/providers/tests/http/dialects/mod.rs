@@ -3,6 +3,7 @@
 mod anthropic;
 mod gemini;
 mod openai;
+mod responses;
 
 use loopd_providers::{ModelConfig, from_config_with};
 use loopd_runtime::Model;
