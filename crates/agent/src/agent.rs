@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::toolset::{Ready, Toolset};
 use crate::{ask, context, helper, skill, turn};
 use loopd_kernel::model::{Constants, ModelCall, ModelConstants, ToolOffer};
-use loopd_kernel::transcript::{READ_RESULT, read_result_offer};
+use loopd_kernel::transcript::{READ_BYTES, READ_RESULT, read_result_offer};
 use loopd_kernel::{Cx, Decision, ErasedLoop, Event, Failure, Limits};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -126,7 +126,8 @@ impl Agent {
         tools.extend(helpers.iter().map(|(offer, _)| offer.clone()));
         for name in manifest.built_in_tools() {
             let is_read = name == READ_RESULT;
-            tools.push(if is_read { read_result_offer() } else { skill::offer(&found.skills) });
+            let most = manifest.spec.context.tool_result_bytes.max(READ_BYTES);
+            tools.push(if is_read { read_result_offer(most) } else { skill::offer(&found.skills) });
         }
         let raw = |bytes: &Vec<u8>| serde_json::from_slice(bytes);
         let agents = found.agents.iter().map(raw).collect::<Result<_, _>>();

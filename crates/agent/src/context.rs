@@ -58,35 +58,45 @@ pub(crate) fn count(agent: &Agent, state: &mut State, transcript: &Head, usage: 
 
 /// Asks for a summary of everything; `tight` where the provider would not take everything.
 pub(crate) fn summarise(agent: &Agent, state: &mut State, cx: &Cx, tight: bool) -> Decision {
-    if !tight {
-        let row = match state.compacted {
-            Some(last) if last.iteration + 1 >= cx.iteration => last.row + 1,
-            Some(_) | None => 1,
-        };
-        if row > MAX_ROW {
-            return full(
-                agent,
-                state,
-                "the conversation fills the model's window again at once, summary after summary",
-            );
-        }
-        state.compacted = Some(Compacted { iteration: cx.iteration, row });
+    if !tight && row(state, cx) > MAX_ROW {
+        let why = "the conversation fills the model's window again at once, summary after summary";
+        return full(agent, state, why);
     }
     state.phase = if tight { Phase::TightSummary } else { Phase::Summary };
     let mut call = agent.request(state.model);
     call.aside = true;
     call.result_cap = Some(if tight { TIGHT_RESULT } else { RESULT });
-    call.messages = vec![Message::user(ASK)];
+    // A word is more than a token, and what is cut off is lost.
+    let most = (call.max_output_tokens / 2).max(50);
+    call.messages = vec![Message::user(format!("{ASK} Use at most {most} words."))];
     Decision::model_with(call, agent.summary_constants())
 }
 
-/// Goes on with the summary that the model wrote.
-pub(crate) fn resume(agent: &Agent, state: &mut State, summary: &ModelReply) -> Decision {
-    let text = summary.joined_text();
-    if summary.stop == StopReason::Refusal || text.trim().is_empty() {
-        return full(agent, state, "the model wrote no summary of it");
+/// How many summaries there would be in iterations that follow each other, with one now.
+fn row(state: &State, cx: &Cx) -> u32 {
+    match state.compacted {
+        Some(last) if last.iteration + 1 >= cx.iteration => last.row + 1,
+        Some(_) | None => 1,
     }
+}
+
+/// Goes on with the summary that the model wrote. `clamped`: the budget had left it less room than the manifest gives.
+pub(crate) fn resume(agent: &Agent, state: &mut State, cx: &Cx, summary: &ModelReply, clamped: bool) -> Decision {
+    let text = summary.joined_text();
+    if summary.stop == StopReason::Length && clamped {
+        // The next call finds the budget spent and parks the Run; the conversation is still whole then.
+        state.phase = Phase::Idle;
+        return Decision::none();
+    }
+    if summary.stop != StopReason::EndTurn || text.trim().is_empty() {
+        if state.phase == Phase::Summary {
+            return summarise(agent, state, cx, true);
+        }
+        return full(agent, state, "the model wrote no complete summary of it");
+    }
+    state.compacted = Some(Compacted { iteration: cx.iteration, row: row(state, cx) });
     state.seen = None;
+    // Whoever said something meanwhile stands behind the summary.
     state.unread = false;
     state.phase = Phase::Model;
     let notes = format!("{INTRO}\n\n{}", text.trim());

@@ -86,7 +86,8 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, reply: &ModelReply, clamp
 pub(crate) fn fail(agent: &Agent, state: &mut State, code: &str, message: String) -> Decision {
     if agent.converses() {
         state.phase = Phase::Idle;
-        return Decision::none().and(Action::Speak(format!("[{code}] {message}"))).and(wait_for_message());
+        let said = Decision::none().and(Action::Speak(format!("[{code}] {message}")));
+        return if state.unread { said } else { said.and(wait_for_message()) };
     }
     Decision::fail(Failure::new(code, message))
 }

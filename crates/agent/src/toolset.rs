@@ -9,6 +9,7 @@ use crate::{json, words};
 use loopd_kernel::action::ToolCall;
 use loopd_kernel::child::Spawn;
 use loopd_kernel::model::{Constants, Message, ToolOffer};
+use loopd_kernel::transcript::READ_RESULT;
 use loopd_kernel::{Action, Limits};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -118,7 +119,8 @@ impl Toolset {
             let question = ask::question(args, id.into());
             return question.map(Action::Ask).map_err(|why| Refusal::new("tool.invalid_args", why.to_string()));
         }
-        let (reply_to, cap) = (Some(id.into()), self.cap);
+        // What is read again is bounded by the tool: a mark in it would name the wrong call.
+        let (reply_to, cap) = (Some(id.into()), self.cap.filter(|_| name != READ_RESULT));
         let invalid = |why: serde_json::Error| Refusal::new("tool.invalid_args", why.to_string());
         if let Some(helper) = self.helpers.get(name) {
             let helper::Task { task } = serde_json::from_str(args).map_err(invalid)?;

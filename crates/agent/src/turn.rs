@@ -5,6 +5,7 @@ use crate::context;
 use crate::manifest::Trouble;
 use crate::reply;
 use crate::state::{Phase, State};
+use loopd_kernel::model::StopReason;
 use loopd_kernel::outcome::{Interrupt, Outcome};
 use loopd_kernel::transcript::MESSAGE_SIGNAL;
 use loopd_kernel::{Action, Cx, Decision, Event, Failure};
@@ -15,10 +16,15 @@ pub(crate) const INTERRUPT_SIGNAL: &str = "interrupt";
 /// The signal that ends a conversation.
 pub(crate) const FINISH_SIGNAL: &str = "finish";
 
+/// Anthropic's word for an answer that the window cut.
+const WINDOW: &str = "model_context_window_exceeded";
+
 /// The reason with which an Agent that ran out of its limits is given up.
 const USED_UP: &str = "it was stopped: its limits for this task are used up, and what it found is lost";
 
 pub(crate) fn decide(agent: &Agent, state: &mut State, cx: &Cx, event: Event) -> Decision {
+    // Another definition may have taken the Run over, with fewer fallbacks.
+    state.model = state.model.min(agent.manifest().spec.fallbacks.len() as u32);
     match event {
         Event::IterationStarted { .. } => {
             state.unread = false;
@@ -28,10 +34,18 @@ pub(crate) fn decide(agent: &Agent, state: &mut State, cx: &Cx, event: Event) ->
             state.phase = Phase::Model;
             agent.call_model(state)
         }
-        Event::ModelReplied { reply, .. } if is_summary(state.phase) => context::resume(agent, state, &reply),
+        Event::ModelReplied { reply, clamped, .. } if is_summary(state.phase) => {
+            context::resume(agent, state, cx, &reply, clamped)
+        }
         Event::ModelReplied { reply, clamped, usage, .. } => {
             context::count(agent, state, &cx.transcript, usage);
+            if reply.stop == StopReason::Other(WINDOW.into()) && agent.compacts() {
+                return too_large(agent, state, cx);
+            }
             reply::decide(agent, state, &reply, clamped)
+        }
+        Event::CallFailed { target, .. } | Event::CallDenied { target, .. } if state.helpers.remove(&target) => {
+            Decision::none()
         }
         Event::CallFailed { failure, .. } | Event::CallDenied { failure, .. }
             if state.phase == Phase::Model || is_summary(state.phase) =>
@@ -76,33 +90,43 @@ fn model_failed(agent: &Agent, state: &mut State, cx: &Cx, failure: Failure) -> 
         state.model = next;
         // The next provider counts otherwise.
         state.seen = None;
+        // It is sent what was said meanwhile.
+        state.unread = false;
+        let tight = trouble == Some(Trouble::TooLarge) || state.phase == Phase::TightSummary;
         return match state.phase {
-            Phase::Summary | Phase::TightSummary => context::summarise(agent, state, cx, true),
+            Phase::Summary | Phase::TightSummary => context::summarise(agent, state, cx, tight),
             Phase::Idle | Phase::Model | Phase::Tools => agent.call_model(state),
         };
     }
     if trouble == Some(Trouble::TooLarge) && agent.compacts() {
-        // A conversation that was summarised for this very request does not get shorter.
-        let again = state.compacted.is_some_and(|last| last.iteration == cx.iteration);
-        return match state.phase {
-            Phase::Summary => context::summarise(agent, state, cx, true),
-            Phase::TightSummary => context::full(agent, state, "not even a summary of it can be asked for"),
-            Phase::Model if again => context::full(agent, state, "a summary did not make it fit"),
-            Phase::Idle | Phase::Model | Phase::Tools => context::summarise(agent, state, cx, false),
-        };
+        return too_large(agent, state, cx);
     }
     reply::fail(agent, state, &failure.code, failure.message)
+}
+
+/// The provider says that the conversation does not fit: it is summarised, once for one request.
+fn too_large(agent: &Agent, state: &mut State, cx: &Cx) -> Decision {
+    let again = state.compacted.is_some_and(|last| last.iteration == cx.iteration);
+    match state.phase {
+        Phase::Summary => context::summarise(agent, state, cx, true),
+        Phase::TightSummary => context::full(agent, state, "not even a summary of it can be asked for"),
+        Phase::Model if again => context::full(agent, state, "a summary did not make it fit"),
+        Phase::Idle | Phase::Model | Phase::Tools => context::summarise(agent, state, cx, false),
+    }
 }
 
 fn signal(agent: &Agent, state: &mut State, name: &str) -> Decision {
     match name {
         MESSAGE_SIGNAL => {
-            state.unread |= state.phase == Phase::Model;
+            let heard = if agent.works_long() { state.phase == Phase::Idle } else { state.phase != Phase::Model };
+            state.unread |= !heard;
             Decision::none()
         }
         INTERRUPT_SIGNAL if state.phase != Phase::Idle && agent.works_long() => {
             state.phase = Phase::Idle;
-            given_up(state).and(reply::wait_for_message())
+            let given_up = given_up(state);
+            // Somebody has said already what comes next.
+            if state.unread { given_up } else { given_up.and(reply::wait_for_message()) }
         }
         FINISH_SIGNAL if agent.converses() => {
             let finish = Action::Finish("null".into());

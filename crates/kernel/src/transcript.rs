@@ -13,7 +13,7 @@ use crate::record::{ActionRecord, Joins, Record, RecordError, Settlement};
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
-pub use cap::{READ_RESULT, capped, read_result_offer};
+pub use cap::{READ_BYTES, READ_RESULT, capped, read_result_offer};
 pub use head::{Head, Mark, Origin};
 
 /// The version of these rules, recorded when a Run starts. A rule for what no older Journal holds changes nothing there

@@ -20,7 +20,10 @@ fn messages(bench: &Bench) -> Vec<String> {
                 Change::Say(message) => said.push((entry.seq.0, show(&message))),
                 Change::Compact { summary, after } => {
                     let first = said.first().cloned().map(|(_, text)| (after.0, text));
-                    let late = said.drain(..).filter(|(seq, text)| *seq > after.0 && text.starts_with("user")).collect::<Vec<_>>();
+                    let late = said
+                        .drain(..)
+                        .filter(|(seq, text)| *seq > after.0 && text.starts_with("user"))
+                        .collect::<Vec<_>>();
                     said = first.into_iter().chain([(after.0, show(&summary))]).chain(late).collect();
                 }
             }
@@ -103,12 +106,9 @@ fn what_nobody_has_answered_stays_word_for_word() {
             Ok(match event {
                 Event::IterationStarted { iteration: 1 } => Decision::model(ModelCall::transcript("m")),
                 Event::IterationStarted { iteration: 2 } => Decision::wait("message"),
-                Event::SignalReceived { name, .. } if name == "shorten" => {
-                    Decision::none().and(Action::Compact("so far".into())).and(Action::Wait {
-                        signals: vec!["message".into()],
-                        timeout_ms: None,
-                    })
-                }
+                Event::SignalReceived { name, .. } if name == "shorten" => Decision::none()
+                    .and(Action::Compact("so far".into()))
+                    .and(Action::Wait { signals: vec!["message".into()], timeout_ms: None }),
                 Event::SignalReceived { .. } => {
                     Decision::none().and(Action::Wait { signals: vec!["message".into()], timeout_ms: None })
                 }
@@ -227,9 +227,9 @@ fn an_input_with_attachments_is_a_message_and_counts_an_image_once() {
 fn asked(event: Event) -> Result<Decision, Failure> {
     Ok(match event {
         Event::IterationStarted { iteration: 1 } => Decision::ask("which?"),
-        Event::SignalReceived { .. } => Decision::none().and(Action::CancelCalls).and(Action::Ask(
-            loopd_kernel::question::Ask::Confirm { prompt: "sure?".into(), expires_in_ms: None },
-        )),
+        Event::SignalReceived { .. } => Decision::none()
+            .and(Action::CancelCalls)
+            .and(Action::Ask(loopd_kernel::question::Ask::Confirm { prompt: "sure?".into(), expires_in_ms: None })),
         _ => Decision::none(),
     })
 }

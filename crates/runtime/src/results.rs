@@ -7,7 +7,7 @@ use loopd_kernel::machine::ToolTerms;
 use loopd_kernel::model::ToolOffer;
 use loopd_kernel::question::Resolution;
 use loopd_kernel::record::{Record, Settlement};
-use loopd_kernel::transcript::read_result_offer;
+use loopd_kernel::transcript::{READ_BYTES, read_result_offer};
 use loopd_kernel::{CallId, EffectClass, Entry, Outcome, RunId, Seq};
 use loopd_store::Store;
 use serde::Deserialize;
@@ -17,9 +17,6 @@ const PAGE: usize = 1024;
 
 /// Bytes that one use of the tool returns at most.
 const MOST: usize = 64 * 1024;
-
-/// Bytes where the model does not say.
-const USUAL: usize = 8_000;
 
 /// The results in the Journal of one Run.
 pub struct JournalResults {
@@ -50,7 +47,10 @@ fn landed(entry: &Entry, call: CallId) -> Option<String> {
     }
     let whole = || String::from_utf8(entry.payload.clone()).ok();
     match Record::decode(entry.kind, &entry.record).ok()? {
-        Record::Settled(settled) if settled.call == call && settled.how == Settlement::Landed => whole(),
+        Record::Settled(settled) if settled.call == call => match settled.how {
+            Settlement::Landed | Settlement::Failed | Settlement::Denied => whole(),
+            Settlement::Cancelled | Settlement::Unknown => None,
+        },
         Record::ChildEnded(ended) if ended.call == call && matches!(ended.outcome, Outcome::Completed { .. }) => {
             whole()
         }
@@ -64,7 +64,8 @@ fn landed(entry: &Entry, call: CallId) -> Option<String> {
 
 /// The tool.
 pub fn read_result() -> &'static Arc<dyn Tool> {
-    static TOOL: LazyLock<Arc<dyn Tool>> = LazyLock::new(|| Arc::new(ReadResult { offer: read_result_offer() }));
+    static TOOL: LazyLock<Arc<dyn Tool>> =
+        LazyLock::new(|| Arc::new(ReadResult { offer: read_result_offer(MOST as u64) }));
     &TOOL
 }
 
@@ -104,7 +105,7 @@ impl Tool for ReadResult {
             let message = format!("{call} has no result in this run");
             return Err(ToolError::did_not_happen("tool.no_result", message));
         };
-        part(&output, args.from, args.bytes.unwrap_or(USUAL))
+        part(&output, args.from, args.bytes.unwrap_or(READ_BYTES as usize))
     }
 }
 

@@ -136,6 +136,9 @@ fn tools(manifest: &Manifest) -> Checked {
         ensure(fits, &[at[0], at[1], at[2], Key("name")], || {
             "expected a name of letters, digits, `_` and `-`, at most 64 characters".into()
         })?;
+        ensure(name != crate::ask::NAME, &[at[0], at[1], at[2], Key("name")], || {
+            "`ask` is the tool that asks a person; choose another name".into()
+        })?;
         let file = || "expected the path of a manifest".into();
         ensure(!helper.manifest.trim().is_empty(), &[at[0], at[1], at[2], Key("manifest")], file)?;
         if let Some(given) = &helper.limits {

@@ -566,7 +566,7 @@ fn a_breach_parks_and_a_raise_goes_on() {
             call-2 landed: 2000 bytes
             iteration 2
               call-3 model openai/m ≤100
-            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 1500, used: 15, needed: 1842 } }
+            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 1500, used: 15, needed: 1851 } }
             reopened
             call-3 landed: {"parts":[{"type":"text","text":"Many letters."}],"stop":"end_turn","model":"m"}
             ended
@@ -591,12 +591,12 @@ fn a_reply_that_the_budget_cut_parks_instead_of_failing() {
         expect![[r#"
             iteration 1
               call-1 model openai/m ≤100
-              call-1 has room for 37 tokens only
+              call-1 has room for 28 tokens only
             call-1 landed: {"parts":[{"type":"text","text":"Once upon a"}],"stop":"length","model":"m"}
               note Your last reply was cut off. Answer again, in fewer words.
             iteration 2
               call-2 model openai/m ≤100
-            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 790, used: 15, needed: 865 } }
+            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 790, used: 15, needed: 874 } }
             reopened
             call-2 landed: {"parts":[{"type":"text","text":"Once, briefly."}],"stop":"end_turn","model":"m"}
             ended

@@ -524,3 +524,196 @@ fn an_interrupt_while_nothing_is_under_way_changes_nothing() {
         "#]],
     );
 }
+
+#[test]
+fn a_summary_that_is_cut_or_refused_replaces_nothing() {
+    check(
+        r#"
+        window 1000
+        start "Read all"
+        usage 950
+        reply tool_use
+          use c1 now
+        tool now x*20
+        reply length
+          text The task
+        reply refusal
+          text No.
+        "#,
+        expect![[r#"
+            iteration 1
+              call-1 model openai/m ≤100
+            call-1 landed: {"parts":[{"type":"tool_use","id":"c1","name":"now","args":""}],"stop":"tool_use","model":"m"}
+              call-2 now {} for c1
+            call-2 landed: xxxxxxxxxxxxxxxxxxxx
+            iteration 2
+              call-3 model openai/m ≤100 aside, results of 4000
+            call-3 landed: {"parts":[{"type":"text","text":"The task"}],"stop":"length","model":"m"}
+              call-4 model openai/m ≤100 aside, results of 200
+            call-4 landed: {"parts":[{"type":"text","text":"No."}],"stop":"refusal","model":"m"}
+            ended
+            = Failed agent.context_full: the conversation is too long for the model: the model wrote no complete summary of it; choose a model with a larger window, or give the work in smaller parts
+              state {"phase":"tight_summary","seen":{"tokens":955,"bytes":104}}
+        "#]],
+    );
+}
+
+#[test]
+fn a_summary_that_the_budget_cut_parks_and_goes_on_whole() {
+    check(
+        r#"
+        limits tokens=1450
+        window 1000
+        start "Read all"
+        usage 600
+        reply tool_use
+          use c1 now
+        tool now x*700
+        reply length
+          text The task
+        reopen tokens=9000
+        reply
+          text Task: read all.
+        reply
+          text Done.
+        "#,
+        expect![[r#"
+            iteration 1
+              call-1 model openai/m ≤100
+            call-1 landed: {"parts":[{"type":"tool_use","id":"c1","name":"now","args":""}],"stop":"tool_use","model":"m"}
+              call-2 now {} for c1
+            call-2 landed: 700 bytes
+            iteration 2
+              call-3 model openai/m ≤100 aside, results of 4000
+              call-3 has room for 93 tokens only
+            call-3 landed: {"parts":[{"type":"text","text":"The task"}],"stop":"length","model":"m"}
+            iteration 3
+              call-4 model openai/m ≤100 aside, results of 4000
+            parked: BudgetExceeded { breach: Breach { dimension: Tokens, limit: 1450, used: 1210, needed: 753 } }
+            reopened
+            call-4 landed: {"parts":[{"type":"text","text":"Task: read all."}],"stop":"end_turn","model":"m"}
+              compact [These notes take the place of the conversation so far. The task stands above; go on from here.]
+                      Task: read all.
+              call-5 model openai/m ≤100
+            call-5 landed: {"parts":[{"type":"text","text":"Done."}],"stop":"end_turn","model":"m"}
+            ended
+            = Completed "Done."
+              state {"phase":"idle","seen":{"tokens":605,"bytes":195},"compacted":{"iteration":3,"row":1}}
+        "#]],
+    );
+}
+
+#[test]
+fn a_window_that_cut_the_answer_is_summarised() {
+    check(
+        r#"
+        start "Read all"
+        reply model_context_window_exceeded
+          text It begins
+        reply
+          text Task: read all.
+        reply
+          text Done.
+        "#,
+        expect![[r#"
+            iteration 1
+              call-1 model openai/m ≤100
+            call-1 landed: {"parts":[{"type":"text","text":"It begins"}],"stop":{"other":"model_context_window_exceeded"},"model":"m"}
+              call-2 model openai/m ≤100 aside, results of 4000
+            call-2 landed: {"parts":[{"type":"text","text":"Task: read all."}],"stop":"end_turn","model":"m"}
+              compact [These notes take the place of the conversation so far. The task stands above; go on from here.]
+                      Task: read all.
+              call-3 model openai/m ≤100
+            call-3 landed: {"parts":[{"type":"text","text":"Done."}],"stop":"end_turn","model":"m"}
+            ended
+            = Completed "Done."
+              state {"phase":"idle","compacted":{"iteration":1,"row":1}}
+        "#]],
+    );
+}
+
+#[test]
+fn an_interrupt_after_a_message_goes_on_with_the_message() {
+    check(
+        r#"
+        converse
+        start "Count"
+        signal message "Count sheep instead."
+        signal interrupt 1
+        reply
+          text One sheep.
+        signal message "And a colour?"
+        reply tool_use
+          use c1 ask {"question":"Which?"}
+          use c2 now
+        signal interrupt 1
+        signal message "Never mind."
+        reply
+          text Fine.
+        "#,
+        expect![[r#"
+            iteration 1
+              call-1 model openai/m ≤100
+            signal message: "Count sheep instead."
+            signal interrupt: 1
+              cancel calls
+            call-1 cancelled call.cancelled: interrupted
+            iteration 2
+              call-2 model openai/m ≤100
+            call-2 landed: {"parts":[{"type":"text","text":"One sheep."}],"stop":"end_turn","model":"m"}
+              speak One sheep.
+              wait message
+            signal message: "And a colour?"
+            iteration 3
+              call-3 model openai/m ≤100
+            call-3 landed: {"parts":[{"type":"tool_use","id":"c1","name":"ask","args":"{\"question\":\"Which?\"}"},{"type":"tool_use","id":"c2","name":"now","args":""}],"stop":"tool_use","model":"m"}
+              q1 {"kind":"ask","prompt":"Which?","reply_to":"c1"}
+              call-4 now {} for c2
+            signal interrupt: 1
+              cancel calls
+              wait message
+            call-4 cancelled call.cancelled: interrupted
+            q1 Withdrawn 
+            signal message: "Never mind."
+            iteration 4
+              call-5 model openai/m ≤100
+            call-5 landed: {"parts":[{"type":"text","text":"Fine."}],"stop":"end_turn","model":"m"}
+              speak Fine.
+              wait message
+            = waits for a person
+              state {"phase":"idle"}
+        "#]],
+    );
+}
+
+#[test]
+fn an_agent_that_cannot_begin_is_no_longer_waited_for() {
+    check(
+        &format!(
+            "{HELPERS}\n{}",
+            r#"
+        limits iterations=9 tokens=6000
+        start "Find it"
+        reply tool_use
+          use c1 scout {"task":"Find it."}
+        fail scout:c1 child.too_deep too deep
+        signal interrupt 1
+        "#
+        ),
+        expect![[r#"
+            iteration 1
+              call-1 model openai/m ≤100
+            call-1 landed: {"parts":[{"type":"tool_use","id":"c1","name":"scout","args":"{\"task\":\"Find it.\"}"}],"stop":"tool_use","model":"m"}
+              call-2 scout as scout:c1 {"iterations":2,"tokens":900}: "Find it."
+            call-2 failed child.too_deep: too deep
+            iteration 2
+              call-3 model openai/m ≤100
+            signal interrupt: 1
+              cancel calls
+              wait message
+            call-3 cancelled call.cancelled: interrupted
+            = waits for a person
+              state {"phase":"idle"}
+        "#]],
+    );
+}

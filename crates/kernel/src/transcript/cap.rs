@@ -9,13 +9,18 @@ use alloc::string::String;
 /// offers it.
 pub const READ_RESULT: &str = "read_result";
 
-/// That tool as a model sees it.
+/// Bytes that it returns where the model does not say.
+pub const READ_BYTES: u64 = 8_000;
+
+/// That tool as a model sees it. `most` is how many bytes one use may ask for.
 #[must_use]
-pub fn read_result_offer() -> ToolOffer {
+pub fn read_result_offer(most: u64) -> ToolOffer {
     ToolOffer {
         name: READ_RESULT.into(),
         description: "Reads bytes that were left out of a long result, as the line in their place says.".into(),
-        parameters: r#"{"type":"object","properties":{"call":{"type":"string"},"from":{"type":"integer","minimum":0},"bytes":{"type":"integer","minimum":1}},"required":["call"],"additionalProperties":false}"#.into(),
+        parameters: alloc::format!(
+            r#"{{"type":"object","properties":{{"call":{{"type":"string"}},"from":{{"type":"integer","minimum":0}},"bytes":{{"type":"integer","minimum":1,"maximum":{most}}}}},"required":["call"],"additionalProperties":false}}"#
+        ),
     }
 }
 

@@ -166,7 +166,7 @@ impl<'a> Assembler<'a> {
         let uses = self.blocks.iter().any(|block| block.is_use());
         let has_text = self.blocks.iter().any(|block| block.is_visible_text());
         Ok(match self.stop.as_deref() {
-            Some("max_tokens" | "model_context_window_exceeded") => StopReason::Length,
+            Some("max_tokens") => StopReason::Length,
             Some("refusal") => StopReason::Refusal,
             Some(_) if uses => StopReason::ToolUse,
             Some("end_turn" | "stop_sequence") => StopReason::EndTurn,

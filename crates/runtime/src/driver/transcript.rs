@@ -42,7 +42,8 @@ impl Cache {
                     self.messages.push((entry.seq, message));
                 }
                 Change::Compact { summary, after } => {
-                    let unanswered = |seq: Seq, message: &Message| seq > after && matches!(message, Message::User { .. });
+                    let unanswered =
+                        |seq: Seq, message: &Message| seq > after && matches!(message, Message::User { .. });
                     let kept = self.messages.drain(..).filter(|(seq, message)| unanswered(*seq, message));
                     let begun = self.origin.clone().into_iter().chain([Arc::new(summary)]);
                     self.messages = begun.map(|message| (after, message)).chain(kept.collect::<Vec<_>>()).collect();

@@ -209,7 +209,7 @@ fn stop_reasons_are_typed_and_unknown_ones_keep_their_word() {
     for (reason, expect) in [
         ("stop_sequence", "EndTurn"),
         ("max_tokens", "Length"),
-        ("model_context_window_exceeded", "Length"),
+        ("model_context_window_exceeded", "Other(\"model_context_window_exceeded\")"),
         ("refusal", "Refusal"),
         ("tool_use", "Other(\"tool_use\")"),
         ("tired", "Other(\"tired\")"),
