@@ -32,8 +32,8 @@ pub struct Ready {
     pub name: String,
     /// The model's name.
     pub model: String,
-    /// Whether anybody knows what the model costs.
-    pub priced: bool,
+    /// A model that it may use, and whose price nobody knows.
+    pub unpriced: Option<String>,
     /// A model with a known price whose name is near enough to be meant, where this one's is not known.
     pub near: Option<String>,
     /// The limits of its manifest.
@@ -43,12 +43,17 @@ pub struct Ready {
 }
 
 impl Ready {
+    /// What the agents below it cost is spent by it.
+    fn with_helpers(self, unpriced: Option<String>) -> Self {
+        Self { unpriced: self.unpriced.or(unpriced), ..self }
+    }
+
     /// Refuses a Run that could spend money that nobody can count.
     ///
     /// # Errors
     /// [`Problem`] under a money limit when the price is unknown.
     pub fn affordable(&self, limits: &Limits) -> Result<(), Problem> {
-        if self.priced { Ok(()) } else { affordable(&self.model, self.near.as_deref(), limits) }
+        self.unpriced.as_deref().map_or(Ok(()), |model| affordable(model, self.near.as_deref(), limits))
     }
 }
 
@@ -73,8 +78,8 @@ pub fn manifest(file: &Path) -> Result<Manifest, Problem> {
 /// [`Problem`]; nothing was started.
 pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
-    let (agent, tools) = found::agent(file, catalogue, false)?;
-    ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)
+    let (agent, tools, unpriced) = found::agent(file, catalogue, false)?;
+    Ok(ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)?.with_helpers(unpriced))
 }
 
 /// The same for a conversation with it.
@@ -83,8 +88,8 @@ pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
 /// [`Problem`]; nothing was started.
 pub fn load_conversation(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
-    let (agent, tools) = found::agent(file, catalogue, true)?;
-    ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)
+    let (agent, tools, unpriced) = found::agent(file, catalogue, true)?;
+    Ok(ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)?.with_helpers(unpriced))
 }
 
 pub(crate) fn folder(origin: &Path) -> PathBuf {
@@ -118,8 +123,8 @@ fn ready(
     // One that takes over spends as well.
     let unpriced = models.iter().position(|(_, model)| model.terms().price.is_none());
     let near = unpriced.and_then(|at| models::near(named.get(at)?.1, catalogue));
-    let (priced, at) = (unpriced.is_none(), unpriced.unwrap_or(0));
-    let key = named.get(at).map(|(key, _)| key.clone()).unwrap_or_default();
+    let unpriced = unpriced.and_then(|at| named.get(at)).map(|(key, _)| key.clone());
+    let key = agent.manifest().spec.model.key();
     let mut program = Program::new(Arc::new(agent));
     for (key, model) in models {
         program = program.model(key, model);
@@ -130,7 +135,7 @@ fn ready(
     if let Some(origin) = origin {
         program = program.origin(origin.to_string_lossy());
     }
-    Ok(Ready { name, model: key, priced, near, limits, program: Arc::new(program) })
+    Ok(Ready { name, model: key, unpriced, near, limits, program: Arc::new(program) })
 }
 
 pub(crate) fn not_an_agent(error: &AgentError) -> Problem {

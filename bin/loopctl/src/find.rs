@@ -2,6 +2,7 @@
 
 use crate::problem::{Code, Problem};
 use crate::words;
+use loopd_kernel::question::OpenQuestion;
 use loopd_kernel::{Projection, QuestionId, RunId};
 use loopd_runtime::LoadError;
 use loopd_store::{QuestionRow, RunFilter, RunRow, Store};
@@ -82,6 +83,21 @@ pub fn journal(run: RunId, error: LoadError) -> Problem {
                 .fix("restore the store from a backup; `loopctl store verify` names every run that is affected")
         }
     }
+}
+
+/// The open Questions of a Run and of all Runs below it, each with its Run.
+///
+/// # Errors
+/// [`Problem`] when a Journal does not load.
+pub async fn family_questions(store: &dyn Store, run: RunId) -> Result<Vec<(RunId, OpenQuestion)>, Problem> {
+    let (mut found, mut left) = (Vec::new(), vec![run]);
+    while let Some(run) = left.pop() {
+        let Some(row) = store.run(run).await? else { continue };
+        let projection = projection(store, &row).await?;
+        found.extend(projection.questions.iter().map(|question| (run, question.clone())));
+        left.extend(projection.children().map(|(_, child)| child.run));
+    }
+    Ok(found)
 }
 
 /// The open Question that `RUN/qN` means, or the only one of `RUN`.

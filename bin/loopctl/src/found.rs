@@ -21,12 +21,19 @@ const TEXT: u64 = 256 * 1024;
 /// The file of a skill.
 const SKILL: &str = "SKILL.md";
 
-/// The Agent of the manifest at `file` and the tools of this program that it uses.
+/// The Agent of the manifest at `file`, the tools of this program that it uses, and a model of the agents below it whose
+/// price nobody knows, if there is one.
 ///
 /// # Errors
 /// [`Problem`] with what is missing; nothing was started.
-pub fn agent(file: &Path, catalogue: &Catalogue, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
-    Finder { catalogue, above: Vec::new(), prefix: PathBuf::new() }.agent(file, conversation)
+pub fn agent(
+    file: &Path,
+    catalogue: &Catalogue,
+    conversation: bool,
+) -> Result<(Agent, Vec<Arc<dyn Tool>>, Option<String>), Problem> {
+    let mut finder = Finder { catalogue, above: Vec::new(), prefix: PathBuf::new(), unpriced: None };
+    let (agent, tools) = finder.agent(file, conversation)?;
+    Ok((agent, tools, finder.unpriced))
 }
 
 /// Where the manifest stands that is being read.
@@ -36,6 +43,8 @@ struct Finder<'a> {
     above: Vec<PathBuf>,
     /// Its folder as seen from that of the first.
     prefix: PathBuf,
+    /// A model of an agent below it whose price nobody knows.
+    unpriced: Option<String>,
 }
 
 impl Finder<'_> {
@@ -90,7 +99,16 @@ impl Finder<'_> {
         let definitions = manifest.spec.agents.iter().map(|helper| {
             let named = Path::new(&helper.manifest);
             self.prefix = named.parent().map(|parent| prefix.join(parent)).unwrap_or_default();
-            let (agent, _) = self.agent(&folder.join(named), false)?;
+            let path = folder.join(named);
+            let (agent, _) = self.agent(&path, false)?;
+            let own = agents::folder(&std::path::absolute(&path)?);
+            // It is the child's own worker that would miss a key, in the middle of the work.
+            for (key, spec) in agents::manifest(&path)?.models() {
+                let model = agents::model(spec, agent.demo_script(), Some(&own), self.catalogue)?;
+                if model.terms().price.is_none() {
+                    self.unpriced.get_or_insert(key);
+                }
+            }
             Ok(agent.definition().to_vec())
         });
         let definitions = definitions.collect::<Result<_, Problem>>();

@@ -55,14 +55,26 @@ impl Lines {
         let (sender, lines) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
             let mut whole = String::new();
-            for line in std::io::stdin().lock().lines() {
-                let Ok(line) = line else { break };
+            let mut stdin = std::io::stdin().lock();
+            let mut bytes = Vec::new();
+            loop {
+                bytes.clear();
+                let read = stdin.read_until(b'\n', &mut bytes).unwrap_or(0);
+                if read == 0 {
+                    // What was begun is meant as much as what ends with a line break.
+                    if !whole.trim().is_empty() {
+                        let _ = sender.send(Typed::of(&whole));
+                    }
+                    break;
+                }
+                let line = String::from_utf8_lossy(&bytes);
+                let line = line.trim_end_matches(['\n', '\r']);
                 if let Some(begun) = line.strip_suffix('\\') {
                     whole.push_str(begun);
                     whole.push('\n');
                     continue;
                 }
-                whole.push_str(&line);
+                whole.push_str(line);
                 let line = std::mem::take(&mut whole);
                 if !line.trim().is_empty() && sender.send(Typed::of(&line)).is_err() {
                     break;

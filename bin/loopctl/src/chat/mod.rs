@@ -23,6 +23,7 @@ use loopd_kernel::projection::{Status, Waits};
 use loopd_kernel::question::{OpenQuestion, QuestionEnd};
 use loopd_kernel::{Limits, MicroUsd, Outcome, RunId};
 use loopd_runtime::{Config, Delta, Driven, RunEnd, Runtime, Started};
+use loopd_store::rows::ITEM_BYTES;
 use loopd_store::{Hint, InboxBody, Store};
 use loopd_store_sqlite::SqliteStore;
 use screen::Screen;
@@ -68,6 +69,22 @@ pub async fn chat(context: &Context, args: ConverseArgs) -> Result<Exit, Problem
     over
 }
 
+/// The largest message in bytes, as JSON: what an inbox takes at once.
+const MESSAGE: usize = ITEM_BYTES - 1024;
+
+/// How long calls may still settle when somebody leaves.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often it is looked for news that nobody tells this process.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a person wants at a limit.
+enum Raised {
+    By(Limits),
+    End,
+    Leave,
+}
+
 /// How a turn of the agent ended.
 enum Turn {
     /// It waits for the next message.
@@ -100,7 +117,7 @@ impl Conversation {
         attach: Vec<PathBuf>,
     ) -> Result<Self, Problem> {
         let (sender, deltas) = mpsc::unbounded_channel();
-        let config = Config { claims: false, grace: Duration::from_secs(2), ..Config::default() };
+        let config = Config { claims: false, grace: GRACE, ..Config::default() };
         let runtime = Runtime::builder(store.clone(), programs).config(config).deltas(sender).start().await?;
         Ok(Self {
             context: context.clone(),
@@ -144,7 +161,7 @@ impl Conversation {
                         continue;
                     }
                     Typed::End => return self.end(run).await,
-                    Typed::Leave => return Ok(self.leave(run)),
+                    Typed::Leave => return Ok(self.leave(run, self.stopped())),
                     other => {
                         self.explain(&other);
                         continue;
@@ -154,8 +171,9 @@ impl Conversation {
             let driven = match run {
                 None => self.start(&text).await?,
                 Some(run) => {
-                    let body = self.message(&text)?;
-                    self.tell(run, "message", body).await?;
+                    if !self.say(run, &text).await? {
+                        continue;
+                    }
                     self.resume(run).await?
                 }
             };
@@ -210,6 +228,24 @@ impl Conversation {
         self.runtime.resume(run).await.map_err(|error| start_problem(error, &self.context))
     }
 
+    /// Tells the agent a message. False: it was too large, and nothing was sent.
+    async fn say(&mut self, run: RunId, text: &str) -> Result<bool, Problem> {
+        let body = match self.message(text) {
+            Ok(body) if body.len() <= MESSAGE => body,
+            Ok(_) => {
+                let most = words::bytes(MESSAGE);
+                self.screen.note(&format!("that was not sent: a message holds {most} at most, its files included"));
+                return Ok(false);
+            }
+            Err(problem) => {
+                self.screen.note(&problem.text(self.context.paint_err));
+                return Ok(false);
+            }
+        };
+        self.tell(run, "message", body).await?;
+        Ok(true)
+    }
+
     async fn tell(&self, run: RunId, name: &str, body: String) -> Result<(), Problem> {
         let body = InboxBody::Signal { name: name.into(), body };
         Ok(self.runtime.tell(run, fresh_key("chat"), body).await?)
@@ -219,20 +255,28 @@ impl Conversation {
     async fn turn(&mut self, mut driven: Driven) -> Result<Turn, Problem> {
         let run = driven.run;
         loop {
-            let Some(end) = self.follow(driven).await? else { return Ok(Turn::Left(self.leave(Some(run)))) };
+            let Some(end) = self.follow(driven).await? else {
+                return Ok(Turn::Left(self.leave(Some(run), self.stopped())));
+            };
             let waits = match end {
                 RunEnd::Suspended(waits) => waits,
                 RunEnd::Ended(outcome @ Outcome::BudgetExceeded { .. }) => {
-                    let Some(raise) = self.raised(&outcome).await else {
-                        return Ok(Turn::Left(self.leave(Some(run))));
+                    let body = match self.raised(&outcome).await {
+                        Raised::By(raise) => InboxBody::Reopen { actor: self.context.actor(), raise },
+                        Raised::End => {
+                            let reason = "the conversation was ended".into();
+                            InboxBody::Cancel { actor: self.context.actor(), reason }
+                        }
+                        Raised::Leave => {
+                            return Ok(Turn::Left(self.leave(Some(run), Exit::of_outcome(&outcome))));
+                        }
                     };
-                    let body = InboxBody::Reopen { actor: self.context.actor(), raise };
                     self.runtime.tell(run, fresh_key("chat"), body).await?;
                     driven = self.resume(run).await?;
                     continue;
                 }
                 RunEnd::Ended(outcome) => return Ok(Turn::Left(self.ended(run, &outcome))),
-                RunEnd::Released => return Ok(Turn::Left(self.leave(Some(run)))),
+                RunEnd::Released => return Ok(Turn::Left(self.leave(Some(run), self.stopped()))),
                 RunEnd::Lost(error) => {
                     let short = words::short(run);
                     return Err(Problem::new(Code::RunLost, format!("{short} was given up here: {error}"))
@@ -241,9 +285,12 @@ impl Conversation {
                 }
             };
             if self.store.inbox(run, 1).await?.is_empty() {
-                if let Some(question) = waits.questions.first() {
-                    if !self.answer(run, question).await? {
-                        return Ok(Turn::Left(self.leave(Some(run))));
+                let asked = find::family_questions(&*self.store, run).await?;
+                if let Some((of, question)) = asked.first() {
+                    match self.answer(*of, question).await? {
+                        Typed::End => self.tell(run, "finish", "null".into()).await?,
+                        Typed::Leave => return Ok(Turn::Left(self.leave(Some(run), Exit::Waiting))),
+                        _ => {}
                     }
                 } else if !waits.signals.is_empty() {
                     if output::stderr_is_terminal() {
@@ -251,7 +298,7 @@ impl Conversation {
                     }
                     return Ok(Turn::Over);
                 } else if !self.until_due(run, &waits).await? {
-                    return Ok(Turn::Left(self.leave(Some(run))));
+                    return Ok(Turn::Left(self.leave(Some(run), self.stopped())));
                 }
             }
             driven = self.resume(run).await?;
@@ -268,7 +315,9 @@ impl Conversation {
             tokio::select! {
                 end = &mut end => {
                     while let Ok(delta) = self.deltas.try_recv() {
-                        self.screen.delta(&delta);
+                        if delta.run == run {
+                            self.screen.delta(&delta);
+                        }
                     }
                     self.screen.catch_up(&*self.store, run).await;
                     return Ok(Some(end));
@@ -278,7 +327,9 @@ impl Conversation {
                 {
                     self.screen.catch_up(&*self.store, run).await;
                 },
-                Some(delta) = self.deltas.recv() => self.screen.delta(&delta),
+                Some(delta) = self.deltas.recv() => if delta.run == run {
+                    self.screen.delta(&delta);
+                },
                 Some(()) = self.interrupts.recv() => {
                     if interrupted {
                         return Ok(None);
@@ -288,10 +339,7 @@ impl Conversation {
                     self.screen.note(&self.context.paint_err.dim("interrupted; Ctrl-C again leaves"));
                 }
                 typed = self.lines.next(), if self.steers => match typed {
-                    Typed::Text(text) => {
-                        let body = self.message(&text)?;
-                        self.tell(run, "message", body).await?;
-                    }
+                    Typed::Text(text) => _ = self.say(run, &text).await?,
                     Typed::Usage => self.screen.usage(),
                     Typed::End => self.tell(run, "finish", "null".into()).await?,
                     Typed::Leave => return Ok(None),
@@ -302,14 +350,14 @@ impl Conversation {
         }
     }
 
-    /// Asks the person what the agent asks. False: they leave.
-    async fn answer(&mut self, run: RunId, question: &OpenQuestion) -> Result<bool, Problem> {
+    /// Asks the person what the agent, or one of its helpers, asks. What they typed: an answer, or that they go.
+    async fn answer(&mut self, run: RunId, question: &OpenQuestion) -> Result<Typed, Problem> {
         let text = describe_question(&self.context, self.context.paint_err, run, question);
         self.screen.note(&text);
         loop {
             let text = match self.ask().await {
                 Typed::Text(text) => text,
-                Typed::Leave | Typed::End => return Ok(false),
+                gone @ (Typed::Leave | Typed::End) => return Ok(gone),
                 Typed::Usage => {
                     self.screen.usage();
                     continue;
@@ -325,7 +373,7 @@ impl Conversation {
                     let (actor, end) = (self.context.actor(), QuestionEnd::Answered);
                     let body = InboxBody::Answer { question: question.id, end, actor, value };
                     self.runtime.tell(run, fresh_key("chat"), body).await?;
-                    return Ok(true);
+                    return Ok(Typed::Text(text));
                 }
                 Err(problem) => self.screen.note(&problem.text(self.context.paint_err)),
             }
@@ -338,32 +386,39 @@ impl Conversation {
         let mut hints = self.store.hints();
         loop {
             tokio::select! {
-                _ = hints.recv() => if !self.store.inbox(run, 1).await?.is_empty() {
-                    return Ok(true);
-                },
+                _ = hints.recv() => {}
+                () = tokio::time::sleep(LOOK) => {}
                 () = until(wake) => return Ok(true),
                 _ = self.interrupts.recv() => return Ok(false),
                 () = self.context.signals.asked() => return Ok(false),
+            }
+            let family = std::iter::once(run).chain(waits.children.iter().copied());
+            for run in family {
+                if !self.store.inbox(run, 1).await?.is_empty() {
+                    return Ok(true);
+                }
             }
         }
     }
 
     /// The limit that was reached, doubled, once the person wants that.
-    async fn raised(&mut self, outcome: &Outcome) -> Option<Limits> {
-        let Outcome::BudgetExceeded { breach } = outcome else { return None };
+    async fn raised(&mut self, outcome: &Outcome) -> Raised {
+        let Outcome::BudgetExceeded { breach } = outcome else { return Raised::Leave };
         self.screen.note(&format!("{}; /raise goes on with twice as much", words::outcome(outcome)));
         loop {
             match self.ask().await {
                 Typed::Raise => break,
-                Typed::Leave | Typed::End => return None,
+                Typed::Leave => return Raised::Leave,
+                Typed::End => return Raised::End,
                 Typed::Usage => self.screen.usage(),
                 Typed::Text(_) => self.screen.note("that was not sent: only /raise goes on; /exit leaves"),
                 other => self.explain(&other),
             }
         }
-        let most = breach.limit.saturating_mul(2).max(breach.used.saturating_add(breach.needed));
+        // Wall time needs nothing more to be over already.
+        let most = breach.limit.saturating_mul(2).max(breach.used.saturating_add(breach.needed.max(1)));
         let none = Limits::default();
-        Some(match breach.dimension {
+        Raised::By(match breach.dimension {
             Dimension::Iterations => Limits { iterations: Some(most), ..none },
             Dimension::Tokens => Limits { tokens: Some(most), ..none },
             Dimension::MicroUsd => Limits { micro_usd: Some(MicroUsd(most)), ..none },
@@ -379,8 +434,8 @@ impl Conversation {
         }
         self.screen.note(&format!("{short} {}", words::outcome(outcome)));
         if outcome.finality() == Finality::Parked {
-            let again = self.context.place.command(&format!("agent chat --run {short}"));
-            self.screen.note(&format!("go on with  {again}"));
+            let way = crate::drive::way_on(run, outcome, Finality::Parked).unwrap_or_default();
+            self.screen.note(&format!("go on with  {}", self.context.place.command(&way)));
         }
         Exit::of_outcome(outcome)
     }
@@ -392,16 +447,21 @@ impl Conversation {
         let driven = self.resume(run).await?;
         match self.turn(driven).await? {
             Turn::Left(exit) => Ok(exit),
-            Turn::Over => Ok(self.leave(Some(run))),
+            Turn::Over => Ok(self.leave(Some(run), Exit::Completed)),
         }
     }
 
-    fn leave(&mut self, run: Option<RunId>) -> Exit {
+    /// How the process ends when somebody stopped it, or left.
+    fn stopped(&self) -> Exit {
+        if self.context.signals.is_asked() { self.context.signals.exit() } else { Exit::Completed }
+    }
+
+    fn leave(&mut self, run: Option<RunId>, exit: Exit) -> Exit {
         let open = self.screen.projection().is_none_or(|projection| !matches!(projection.status, Status::Ended(_)));
         if let Some(run) = run.filter(|_| open) {
             let again = self.context.place.command(&format!("agent chat --run {}", words::short(run)));
             self.screen.note(&format!("take it up again with  {again}"));
         }
-        Exit::Completed
+        exit
     }
 }

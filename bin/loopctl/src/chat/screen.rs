@@ -8,7 +8,7 @@ use crate::steps::Style;
 use crate::words;
 use loopd_fixture::excerpt;
 use loopd_fixture::trajectory::{Step, StepKind, StepState};
-use loopd_kernel::model::ModelReply;
+use loopd_kernel::model::{ModelCall, ModelReply};
 use loopd_kernel::{CallId, Projection, RunId};
 use loopd_runtime::Delta;
 use loopd_store::Store;
@@ -84,6 +84,7 @@ impl Screen {
 
     fn show(&mut self, step: &Step, text: &str) {
         match step.kind {
+            StepKind::Model if is_aside(step) => {}
             StepKind::Model if step.state == StepState::Done => self.reply(step),
             // What is said to people was the model's words a moment ago, or says what went wrong.
             StepKind::Speak if step.args == self.said => {}
@@ -119,6 +120,11 @@ impl Screen {
             return;
         }
         let (call, attempt) = (delta.call, delta.attempt);
+        let steps = self.reader.as_ref().map_or(&[][..], |reader| reader.builder().steps());
+        // Notes for the model are not said to anybody.
+        if steps.iter().rev().any(|step| step.call == Some(call) && is_aside(step)) {
+            return;
+        }
         match self.streamed {
             Some((of, n)) if of == call && n == attempt => {}
             Some((of, _)) if of == call => self.note("  the answer broke off; it begins again"),
@@ -167,4 +173,9 @@ impl Screen {
             let _ = output::line("");
         }
     }
+}
+
+/// True for a call that does not join the conversation: the model writes notes for itself.
+fn is_aside(step: &Step) -> bool {
+    step.kind == StepKind::Model && serde_json::from_str::<ModelCall>(&step.args).is_ok_and(|call| call.aside)
 }

@@ -58,7 +58,7 @@ pub(super) async fn report(
     let projection = find::projection(store, &row).await?;
     // Whoever stops it knows what it was doing.
     if format != Format::Table || matches!(left, Left::End(_)) {
-        tell(context, &projection, row.status, format, exit)?;
+        tell(context, store, &projection, row.status, format, exit).await?;
     }
     match left {
         Left::End(RunEnd::Released) => {
@@ -79,12 +79,13 @@ pub async fn report_row(context: &Context, store: &dyn Store, run: RunId, format
     let row = store.run(run).await?.ok_or_else(|| Problem::new(Code::RunUnknown, format!("{run} is gone")))?;
     let projection = find::projection(store, &row).await?;
     let exit = projection.outcome().map_or(Exit::Waiting, |(outcome, _)| Exit::of_outcome(outcome));
-    tell(context, &projection, row.status, format, exit)?;
+    tell(context, store, &projection, row.status, format, exit).await?;
     Ok(exit)
 }
 
-fn tell(
+async fn tell(
     context: &Context,
+    store: &dyn Store,
     projection: &Projection,
     status: RunStatus,
     format: Format,
@@ -112,7 +113,10 @@ fn tell(
             output::json(format, &report)?;
         }
         Format::Name => output::line(&projection.run.to_string())?,
-        Format::Table => people(context, projection)?,
+        Format::Table => {
+            let asked = find::family_questions(store, projection.run).await?;
+            people(context, projection, &asked)?;
+        }
     }
     Ok(())
 }
@@ -121,14 +125,14 @@ const fn exit_has_evidence(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Completed { .. })
 }
 
-fn people(context: &Context, projection: &Projection) -> Result<(), Problem> {
+fn people(context: &Context, projection: &Projection, asked: &[(RunId, OpenQuestion)]) -> Result<(), Problem> {
     let paint = context.paint_err;
     let short = words::short(projection.run);
     let Some((outcome, finality)) = projection.outcome() else {
-        for question in &projection.questions {
-            output::note(&describe_question(context, paint, projection.run, question));
+        for (run, question) in asked {
+            output::note(&describe_question(context, paint, *run, question));
         }
-        if !projection.questions.is_empty() {
+        if !asked.is_empty() {
             output::note(&format!("then  {}", context.place.command(&format!("run resume {short}"))));
         }
         return Ok(());

@@ -143,7 +143,9 @@ impl Worker {
                 {
                     view.catch_up(&*self.store, run).await;
                 },
-                Some(delta) = self.deltas.recv() => view.delta(&delta),
+                Some(delta) = self.deltas.recv() => if delta.run == run {
+                    view.delta(&delta);
+                },
                 () = self.context.signals.asked(), if !stopping => {
                     stopping = true;
                     view.say("stopping: open calls may still settle; Ctrl-C again stops at once");

@@ -96,7 +96,7 @@ fn questions_are_answered_in_the_conversation() {
             err: fix: give an answer that fits; --json takes any JSON value
             err: 2 ask q1 Which colour? TIME
             err: ada: blue
-            err: 1,344 tokens · iteration 2
+            err: 1,352 tokens · iteration 2
             err: take it up again with loopctl agent chat --run RUN1
             exit 0
         "#]],
@@ -111,19 +111,19 @@ fn a_limit_is_raised_in_the_conversation() {
         &["chatty.yaml", "--max-iterations", "1"],
         "one\ntwo\nthree\n/raise\nfour\n",
         expect![[r#"
-        You said: one
-        You said: two
-        err: 5 park the run stopped
-        err: BudgetExceeded: iterations limit 1, used 1, 1 more needed
-        err: stopped at a limit: the limit is 1 iteration; 1 iteration used; /raise goes on with twice as much
-        err: that was not sent: only /raise goes on; /exit leaves
-        err: 6 reopen reopened by ada: iterations to 2
-        err: 11 park the run stopped
-        err: BudgetExceeded: iterations limit 2, used 2, 1 more needed
-        err: stopped at a limit: the limit is 2 iterations; 2 iterations used; /raise goes on with twice as much
-        err: take it up again with loopctl agent chat --run RUN1
-        exit 0
-    "#]],
+            You said: one
+            You said: two
+            err: 5 park the run stopped
+            err: BudgetExceeded: iterations limit 1, used 1, 1 more needed
+            err: stopped at a limit: the limit is 1 iteration; 1 iteration used; /raise goes on with twice as much
+            err: that was not sent: only /raise goes on; /exit leaves
+            err: 6 reopen reopened by ada: iterations to 2
+            err: 11 park the run stopped
+            err: BudgetExceeded: iterations limit 2, used 2, 1 more needed
+            err: stopped at a limit: the limit is 2 iterations; 2 iterations used; /raise goes on with twice as much
+            err: take it up again with loopctl agent chat --run RUN1
+            exit 3
+        "#]],
     );
 }
 
@@ -223,15 +223,15 @@ fn an_agent_gives_a_task_to_another_one() {
             RUN1 scout 1
               asked What is there?
               started MOMENT MOMENT took TIME
-              spent 2 iterations · 1,111 tokens limits: 3 iterations
+              spent 2 iterations · 1,119 tokens limits: 3 iterations
               chain verified, 15 entries, head HASH
               parent RUN2
 
-               1 model demo 547 tok · TIME
+               1 model demo 551 tok · TIME
                           → list_files {}
                2 tool list_files {} read · TIME
                           {"path":".","entries":[{"path":"a.md","kind":"file","bytes":3}]}
-               3 model demo 564 tok · TIME
+               3 model demo 568 tok · TIME
 
             completed
               a.md
@@ -386,10 +386,10 @@ fn files_come_with_a_question() {
             RUN1 chatty 1
               asked Look + a.csv
               started MOMENT MOMENT took TIME
-              spent 1 iteration · 656 tokens limits: 9 iterations
+              spent 1 iteration · 660 tokens limits: 9 iterations
               chain verified, 7 entries, head HASH
 
-               1 model demo 656 tok · TIME
+               1 model demo 660 tok · TIME
 
             completed
               You said: Look
@@ -458,6 +458,125 @@ fn a_key_may_stand_in_a_file() {
           price unknown: nobody can count money; spec.model.price declares it
           limits 50 iterations
           state ready to run
+    "#]],
+    );
+}
+
+/// A family whose helper asks a person.
+fn asking() -> World {
+    let world = family();
+    world.write("sub/scout.yaml", &SCOUT.replace("tools: [ {", "tools: [ { use: ask }, {"));
+    world.write(
+        "sub/scout.json",
+        r#"{"label": "", "turns": [
+          {"when": {"last_tool": "ask"}, "say": "{{tool.ask}} it is"},
+          {"use": [{"tool": "ask", "args": {"question": "Which one?"}}]}
+         ]}"#,
+    );
+    world
+}
+
+#[test]
+fn what_a_helper_asks_is_asked_where_somebody_sits() {
+    let world = asking();
+    check(
+        &world,
+        &["lead.yaml"],
+        "Find one\nthe left one\n",
+        expect![[r#"
+        The scout says: the left one it is
+        err: ? RUN1/q1 Which one?
+        err: answer loopctl ask answer RUN1/q1 '…'
+        err: 2 child scout:demo_1_0 scout "Find one" 1,337 tok · TIME
+        err: "the left one it is"
+        err: take it up again with loopctl agent chat --run RUN2
+        exit 0
+    "#]],
+    );
+    let world = asking();
+    crate::check(
+        &world,
+        &["run", "lead.yaml", "Find one"],
+        expect![[r#"
+        err: ? RUN1/q1 Which one?
+        err: answer loopctl ask answer RUN1/q1 '…'
+        err: then loopctl run resume RUN2
+        exit 5
+    "#]],
+    );
+    let question = world.loopctl(&["ask", "list", "-o", "json"]).out;
+    let question: serde_json::Value = serde_json::from_str(&question).unwrap();
+    let name = format!("{}/{}", question[0]["run"].as_str().unwrap(), question[0]["question"].as_str().unwrap_or("q1"));
+    assert_eq!(world.loopctl(&["ask", "answer", &name, "the right one"]).code, 0);
+    let lead = world.loopctl(&["run", "list", "--loop", "lead", "-o", "name"]).out;
+    crate::check(
+        &world,
+        &["run", "resume", lead.trim()],
+        expect![[r#"
+        The scout says: the right one it is
+    "#]],
+    );
+}
+
+#[test]
+fn a_conversation_ends_wherever_it_stands() {
+    let world = asking();
+    check(
+        &world,
+        &["lead.yaml"],
+        "Find one\n/end\n",
+        expect![[r#"
+        err: ? RUN1/q1 Which one?
+        err: answer loopctl ask answer RUN1/q1 '…'
+        err: 2 child scout:demo_1_0 scout "Find one" cancelled · child.cancelled · TIME
+        err: its parent ended first
+        err: 5 tell scout:demo_1_0 cancel: the person whom it works for interrupted the work
+        err: RUN2 has ended
+        exit 0
+    "#]],
+    );
+    let world = chatty();
+    check(
+        &world,
+        &["chatty.yaml", "--max-iterations", "1"],
+        "one\ntwo\n/end\n",
+        expect![[r#"
+        You said: one
+        err: 5 park the run stopped
+        err: BudgetExceeded: iterations limit 1, used 1, 1 more needed
+        err: stopped at a limit: the limit is 1 iteration; 1 iteration used; /raise goes on with twice as much
+        err: 6 cancel asked by ada: the conversation was ended
+        err: RUN1 cancelled by ada: the conversation was ended
+        exit 5
+    "#]],
+    );
+}
+
+#[test]
+fn what_a_helper_lacks_is_found_before_anything_starts() {
+    let world = family();
+    let model = "model: { provider: anthropic, name: claude-x, apiKeyEnv: HELPER_KEY }";
+    world.write("sub/scout.yaml", &SCOUT.replace("model: { provider: demo, script: scout.json }", model));
+    crate::check(
+        &world,
+        &["run", "lead.yaml", "Go"],
+        expect![[r#"
+        err: error[E-MODEL-KEY]: the API key is missing: the variable HELPER_KEY is not set
+        err: why: anthropic/claude-x needs it; nothing was started
+        err: fix: export HELPER_KEY=… and try again
+        exit 2
+    "#]],
+    );
+    let model = "model: { provider: openai, name: m, baseUrl: http://127.0.0.1:9/v1 }";
+    world.write("sub/scout.yaml", &SCOUT.replace("model: { provider: demo, script: scout.json }", model));
+    crate::check(
+        &world,
+        &["run", "lead.yaml", "Go", "--max-usd", "1"],
+        expect![[r#"
+        err: error[E-MODEL-PRICE]: nobody knows what `openai/m` costs, and the run may spend $1.00
+        err: why: an unknown price is never taken for zero; nothing was started
+        err: fix: declare spec.model.price in the manifest (0 for a model that costs nothing), or leave the money limit out
+        exit 2
     "#]],
     );
 }
