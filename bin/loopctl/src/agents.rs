@@ -78,7 +78,7 @@ pub fn manifest(file: &Path) -> Result<Manifest, Problem> {
 /// [`Problem`]; nothing was started.
 pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
-    let (agent, tools, unpriced) = found::agent(file, catalogue, false)?;
+    let found::Made { agent, tools, unpriced } = found::agent(file, catalogue, false)?;
     Ok(ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)?.with_helpers(unpriced))
 }
 
@@ -88,7 +88,7 @@ pub fn load(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
 /// [`Problem`]; nothing was started.
 pub fn load_conversation(file: &Path, catalogue: &Catalogue) -> Result<Ready, Problem> {
     let origin = std::path::absolute(file)?;
-    let (agent, tools, unpriced) = found::agent(file, catalogue, true)?;
+    let found::Made { agent, tools, unpriced } = found::agent(file, catalogue, true)?;
     Ok(ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)?.with_helpers(unpriced))
 }
 

@@ -21,8 +21,17 @@ const TEXT: u64 = 256 * 1024;
 /// The file of a skill.
 const SKILL: &str = "SKILL.md";
 
-/// The Agent of the manifest at `file`, the tools of this program that it uses, and a model of the agents below it whose
-/// price nobody knows, if there is one.
+/// An agent with what was found for it.
+pub struct Made {
+    /// The agent.
+    pub agent: Agent,
+    /// The tools of this program that it uses.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// A model of the agents below it whose price nobody knows.
+    pub unpriced: Option<String>,
+}
+
+/// The Agent of the manifest at `file`.
 ///
 /// # Errors
 /// [`Problem`] with what is missing; nothing was started.
@@ -30,10 +39,10 @@ pub fn agent(
     file: &Path,
     catalogue: &Catalogue,
     conversation: bool,
-) -> Result<(Agent, Vec<Arc<dyn Tool>>, Option<String>), Problem> {
+) -> Result<Made, Problem> {
     let mut finder = Finder { catalogue, above: Vec::new(), prefix: PathBuf::new(), unpriced: None };
     let (agent, tools) = finder.agent(file, conversation)?;
-    Ok((agent, tools, finder.unpriced))
+    Ok(Made { agent, tools, unpriced: finder.unpriced })
 }
 
 /// Where the manifest stands that is being read.
