@@ -28,7 +28,8 @@ pub const HELP: &str = "\
 /raise   twice as much of the limit that was reached, and go on
 /exit    leave; the conversation can be taken up again
 /end     end the conversation for good
-A line that ends with \\ goes on in the next one. Ctrl-C interrupts the agent, and leaves while it waits.";
+A line that ends with \\ goes on in the next one.
+Ctrl-C interrupts the agent, and leaves while it waits; Ctrl-D leaves, too.";
 
 impl Typed {
     fn of(line: &str) -> Self {
@@ -72,9 +73,9 @@ impl Lines {
         Self(lines)
     }
 
-    /// The next line; leaving when there is none any more.
-    pub async fn next(&mut self) -> Typed {
-        self.0.recv().await.unwrap_or(Typed::Leave)
+    /// The next line; `None` when there is none any more.
+    pub async fn next(&mut self) -> Option<Typed> {
+        self.0.recv().await
     }
 }
 

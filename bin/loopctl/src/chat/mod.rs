@@ -169,11 +169,15 @@ impl Conversation {
     /// The next line, while the agent waits.
     async fn ask(&mut self) -> Typed {
         self.screen.prompt();
-        tokio::select! {
+        let typed = tokio::select! {
             typed = self.lines.next() => typed,
-            _ = self.interrupts.recv() => Typed::Leave,
-            () = self.context.signals.asked() => Typed::Leave,
-        }
+            _ = self.interrupts.recv() => None,
+            () = self.context.signals.asked() => None,
+        };
+        typed.unwrap_or_else(|| {
+            self.screen.unanswered();
+            Typed::Leave
+        })
     }
 
     fn explain(&mut self, typed: &Typed) {
@@ -287,7 +291,7 @@ impl Conversation {
                     self.tell(run, "interrupt", "\"Ctrl-C\"".into()).await?;
                     self.screen.note(&self.context.paint_err.dim("interrupted; Ctrl-C again leaves"));
                 }
-                typed = self.lines.next(), if self.steers => match typed {
+                typed = self.lines.next(), if self.steers => match typed.unwrap_or(Typed::Leave) {
                     Typed::Text(text) => {
                         let body = self.message(&text)?;
                         self.tell(run, "message", body).await?;

@@ -145,6 +145,13 @@ impl Screen {
         }
     }
 
+    /// Ends the line of a prompt that nobody ended with Enter.
+    pub fn unanswered(&self) {
+        if output::stderr_is_terminal() {
+            output::note("");
+        }
+    }
+
     /// What has been used so far.
     pub fn usage(&mut self) {
         let Some(text) = self.projection().map(|projection| {

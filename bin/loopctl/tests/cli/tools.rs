@@ -24,6 +24,52 @@ fn world(script: &str) -> World {
 }
 
 #[test]
+fn a_check_names_what_is_not_there_by_its_plain_path() {
+    let world = world(r#"{"turns": [{"say": "Done."}]}"#);
+    world.write("agent.yaml", &AGENT.replace("root: docs", "root: ./docs").replace("[sh, env, cat]", "[sh, no-such, /no]"));
+    check(
+        &world,
+        &["agent", "check", "agent.yaml"],
+        expect![[r#"
+            worker 1
+              model demo plays demo.json
+              tool read_file read · files below ./docs
+              tool write_file probed · files below ./docs
+              tool edit_file once · files below ./docs
+              tool http_get read · docs.test, also 10.0.0.0/8
+              tool shell once · runs sh, no-such, /no in ./docs
+              tool read_result read · built in
+              limits 50 iterations
+              note spec.tools: the program `no-such` is not on this machine
+              note spec.tools: the program `/no` is not on this machine
+              state ready to run
+        "#]],
+    );
+    world.write("agent.yaml", &AGENT.replace("root: docs", "root: ./none"));
+    check(
+        &world,
+        &["run", "agent.yaml", "Hello"],
+        expect![[r#"
+            err: error[E-TOOL]: the folder DIR/none does not exist
+            err: why: spec.tools: root `./none` is relative to the manifest's folder
+            err: fix: put the folder there, or correct spec.tools
+            exit 2
+        "#]],
+    );
+    world.write("agent.yaml", &format!("{AGENT}  agents: [{{ name: scout, manifest: ./none.yaml }}]\n"));
+    check(
+        &world,
+        &["agent", "check", "agent.yaml"],
+        expect![[r#"
+            err: error[E-MANIFEST]: DIR/none.yaml: No such file or directory
+            err: why: spec.agents names it, relative to the manifest's folder
+            err: fix: put it there, or correct spec.agents
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
 fn the_tools_are_named_with_their_classes() {
     let world = world(r#"{"turns": [{"say": "Done."}]}"#);
     check(
