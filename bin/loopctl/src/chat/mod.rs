@@ -186,6 +186,7 @@ impl Conversation {
                 let word = loopd_fixture::excerpt::line(word, 40);
                 self.screen.note(&format!("{word} is no command; /help lists them"));
             }
+            Typed::Garbled => self.screen.note("that line is no UTF-8 text, and was not sent"),
             Typed::Raise => self.screen.note("no limit has been reached"),
             Typed::Help | Typed::Text(_) | Typed::Leave | Typed::End | Typed::Usage => self.screen.note(HELP),
         }
@@ -288,6 +289,7 @@ impl Conversation {
                         return Ok(None);
                     }
                     interrupted = true;
+                    self.screen.cut();
                     self.tell(run, "interrupt", "\"Ctrl-C\"".into()).await?;
                     self.screen.note(&self.context.paint_err.dim("interrupted; Ctrl-C again leaves"));
                 }

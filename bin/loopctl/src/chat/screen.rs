@@ -26,6 +26,8 @@ pub struct Screen {
     printed: Vec<bool>,
     /// The call whose text is on the screen, and its attempt.
     streamed: Option<(CallId, u32)>,
+    /// The call that was interrupted: what still comes of it is not shown word by word.
+    cut: Option<CallId>,
     /// The last text that the model said, by whatever way it came to the screen.
     said: String,
     /// The cursor stands behind something.
@@ -40,6 +42,7 @@ impl Screen {
             reader: None,
             printed: Vec::new(),
             streamed: None,
+            cut: None,
             said: String::new(),
             open: false,
         }
@@ -97,7 +100,8 @@ impl Screen {
     fn reply(&mut self, step: &Step) {
         let reply = serde_json::from_str::<ModelReply>(&step.result);
         let text = reply.map(|reply| reply.joined_text()).unwrap_or_default();
-        let streamed = self.streamed.take().is_some_and(|(call, _)| Some(call) == step.call);
+        let whole = self.cut.take().is_none_or(|call| Some(call) != step.call);
+        let streamed = self.streamed.take().is_some_and(|(call, _)| Some(call) == step.call) && whole;
         if streamed && self.live {
             self.break_line();
             self.said = text;
@@ -115,7 +119,7 @@ impl Screen {
 
     /// Text as it comes. A new attempt starts afresh.
     pub fn delta(&mut self, delta: &Delta) {
-        if !self.live {
+        if !self.live || self.cut == Some(delta.call) {
             return;
         }
         let (call, attempt) = (delta.call, delta.attempt);
@@ -128,6 +132,11 @@ impl Screen {
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(excerpt::lines(&delta.text).as_bytes()).and_then(|()| out.flush());
         self.open = true;
+    }
+
+    /// Shows no more words of the reply that is coming.
+    pub fn cut(&mut self) {
+        self.cut = self.streamed.map(|(call, _)| call);
     }
 
     /// Says something of the program's.
