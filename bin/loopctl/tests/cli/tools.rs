@@ -26,7 +26,10 @@ fn world(script: &str) -> World {
 #[test]
 fn a_check_names_what_is_not_there_by_its_plain_path() {
     let world = world(r#"{"turns": [{"say": "Done."}]}"#);
-    world.write("agent.yaml", &AGENT.replace("root: docs", "root: ./docs").replace("[sh, env, cat]", "[sh, no-such, /no]"));
+    world.write(
+        "agent.yaml",
+        &AGENT.replace("root: docs", "root: ./docs").replace("[sh, env, cat]", "[sh, no-such, /no]"),
+    );
     check(
         &world,
         &["agent", "check", "agent.yaml"],
