@@ -96,6 +96,11 @@ pub(crate) fn folder(origin: &Path) -> PathBuf {
     origin.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
+/// A path as a manifest names it, from the manifest's folder, without the `.` that nobody has to read.
+pub(crate) fn below(folder: &Path, named: &str) -> PathBuf {
+    folder.join(named).components().collect()
+}
+
 /// An agent as a Run's stored definition has it. `folder` is where its manifest is now.
 fn from_definition(
     definition: &[u8],
@@ -266,7 +271,7 @@ pub fn obstacles(file: &Path, catalogue: &Catalogue) -> Result<Vec<Problem>, Pro
     let fallbacks = manifest.spec.fallbacks.iter();
     let script = match &spec.provider {
         Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => Ok(None),
-        Provider::Demo { script } => found::script(&folder.join(script), script).map(Some),
+        Provider::Demo { script } => found::script(&below(&folder, script), script).map(Some),
     };
     match script {
         Ok(script) => lacks.extend(model(spec, script.as_deref(), Some(&folder), catalogue).err()),

@@ -87,7 +87,7 @@ pub enum Command {
     /// Verify and back up the store
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Check manifests
+    /// Talk with an agent, check its manifest
     #[command(subcommand)]
     Agent(AgentCommand),
     /// List what is known of models: price, context window, and from where

@@ -1,6 +1,6 @@
 //! What a manifest names: scripts, folders, texts, skills and other agents, found on this machine.
 
-use crate::agents::{self, not_an_agent};
+use crate::agents::{self, below, not_an_agent};
 use crate::models;
 use crate::problem::{Code, Problem};
 use crate::tools;
@@ -35,11 +35,7 @@ pub struct Made {
 ///
 /// # Errors
 /// [`Problem`] with what is missing; nothing was started.
-pub fn agent(
-    file: &Path,
-    catalogue: &Catalogue,
-    conversation: bool,
-) -> Result<Made, Problem> {
+pub fn agent(file: &Path, catalogue: &Catalogue, conversation: bool) -> Result<Made, Problem> {
     let mut finder = Finder { catalogue, above: Vec::new(), prefix: PathBuf::new(), unpriced: None };
     let (agent, tools) = finder.agent(file, conversation)?;
     Ok(Made { agent, tools, unpriced: finder.unpriced })
@@ -62,7 +58,7 @@ impl Finder<'_> {
         let folder = agents::folder(&std::path::absolute(file)?);
         let script = match &manifest.spec.model.provider {
             Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
-            Provider::Demo { script } => Some(self::script(&folder.join(script), script)?),
+            Provider::Demo { script } => Some(self::script(&below(&folder, script), script)?),
         };
         let tools = tools::tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
         let found = Found {
@@ -108,7 +104,8 @@ impl Finder<'_> {
         let definitions = manifest.spec.agents.iter().map(|helper| {
             let named = Path::new(&helper.manifest);
             self.prefix = named.parent().map(|parent| prefix.join(parent)).unwrap_or_default();
-            let path = folder.join(named);
+            let path = below(folder, &helper.manifest);
+            std::fs::metadata(&path).map_err(|error| missing(&path, &words::os(&error), "spec.agents"))?;
             let (agent, _) = self.agent(&path, false)?;
             let own = agents::folder(&std::path::absolute(&path)?);
             // It is the child's own worker that would miss a key, in the middle of the work.
@@ -142,7 +139,7 @@ pub fn script(path: &Path, name: &str) -> Result<String, Problem> {
 fn documents(manifest: &Manifest, folder: &Path) -> Result<Vec<Document>, Problem> {
     let named = manifest.spec.context.instructions.iter();
     let read = named.map(|name| {
-        let text = text(&folder.join(name), "spec.context.instructions")?;
+        let text = text(&below(folder, name), "spec.context.instructions")?;
         Ok(Document { name: name.clone(), text: text.trim_end().into() })
     });
     read.collect()
@@ -152,7 +149,7 @@ fn documents(manifest: &Manifest, folder: &Path) -> Result<Vec<Document>, Proble
 fn skills(manifest: &Manifest, folder: &Path) -> Result<Vec<Skill>, Problem> {
     let mut skills: Vec<Skill> = Vec::new();
     for name in &manifest.spec.context.skills {
-        let root = folder.join(name);
+        let root = below(folder, name);
         let mut folders = vec![root.clone()];
         if !root.join(SKILL).is_file() {
             let wrong = |error: std::io::Error| missing(&root, &words::os(&error), "spec.context.skills");

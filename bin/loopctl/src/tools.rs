@@ -1,5 +1,6 @@
 //! From what a manifest says of tools to tools.
 
+use crate::agents::below;
 use crate::problem::{Code, Problem};
 use loopd_agent::Manifest;
 use loopd_agent::manifest::{Duration, ToolClass, ToolSource};
@@ -95,6 +96,18 @@ pub fn classes(source: &ToolSource) -> (Vec<(&str, &'static str)>, String) {
     (names.map(|name| (name, class)).collect(), from)
 }
 
+/// What is likely not meant: programs of `shell` that are not on this machine.
+pub fn remarks(manifest: &Manifest) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for source in &manifest.spec.tools {
+        let ToolSource::Shell { programs, env, .. } = source else { continue };
+        let config = ShellConfig { env: environment(env), ..ShellConfig::new(programs.clone(), PathBuf::new()) };
+        let missing = shell::missing_programs(&config).into_iter();
+        remarks.extend(missing.map(|name| format!("spec.tools: the program `{name}` is not on this machine")));
+    }
+    remarks
+}
+
 fn no_tool(what: &str, root: &str, fix: &str) -> Problem {
     let root = excerpt::line(root, 200);
     Problem::new(Code::Tool, what)
@@ -130,7 +143,7 @@ fn environment(named: &[String]) -> std::collections::BTreeMap<String, std::ffi:
 /// [`Problem`] when nobody knows where that is.
 pub fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
     match folder {
-        Some(folder) => Ok(folder.join(root)),
+        Some(folder) => Ok(below(folder, root)),
         None if Path::new(root).is_absolute() => Ok(root.into()),
         None => Err(Problem::new(Code::Tool, format!("nobody knows where `{}` is", excerpt::line(root, 200)))
             .why("it is relative to the agent's manifest, and the run does not say where that was")

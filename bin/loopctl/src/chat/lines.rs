@@ -1,6 +1,6 @@
 //! What is typed, line by line.
 
-use std::io::BufRead as _;
+use std::io::BufRead;
 use tokio::sync::mpsc;
 
 /// What somebody typed.
@@ -18,6 +18,8 @@ pub enum Typed {
     Raise,
     /// What may be typed.
     Help,
+    /// A line that is no text.
+    Garbled,
     /// A word with a slash that means nothing.
     Unknown(String),
 }
@@ -28,7 +30,8 @@ pub const HELP: &str = "\
 /raise   twice as much of the limit that was reached, and go on
 /exit    leave; the conversation can be taken up again
 /end     end the conversation for good
-A line that ends with \\ goes on in the next one. Ctrl-C interrupts the agent, and leaves while it waits.";
+A line that ends with \\ goes on in the next one.
+Ctrl-C interrupts the agent, and leaves while it waits; Ctrl-D leaves, too.";
 
 impl Typed {
     fn of(line: &str) -> Self {
@@ -54,45 +57,66 @@ impl Lines {
     pub fn of_stdin() -> Self {
         let (sender, lines) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
-            let mut whole = String::new();
-            let mut stdin = std::io::stdin().lock();
-            let mut bytes = Vec::new();
-            loop {
-                bytes.clear();
-                let read = stdin.read_until(b'\n', &mut bytes).unwrap_or(0);
-                if read == 0 {
-                    // What was begun is meant as much as what ends with a line break.
-                    if !whole.trim().is_empty() {
-                        let _ = sender.send(Typed::of(&whole));
-                    }
-                    break;
-                }
-                let line = String::from_utf8_lossy(&bytes);
-                let line = line.trim_end_matches(['\n', '\r']);
-                if let Some(begun) = line.strip_suffix('\\') {
-                    whole.push_str(begun);
-                    whole.push('\n');
-                    continue;
-                }
-                whole.push_str(line);
-                let line = std::mem::take(&mut whole);
-                if !line.trim().is_empty() && sender.send(Typed::of(&line)).is_err() {
-                    break;
-                }
-            }
+            read(std::io::stdin().lock(), |typed| sender.send(typed).is_ok());
         });
         Self(lines)
     }
 
-    /// The next line; leaving when there is none any more.
-    pub async fn next(&mut self) -> Typed {
-        self.0.recv().await.unwrap_or(Typed::Leave)
+    /// The next line; `None` when there is none any more.
+    pub async fn next(&mut self) -> Option<Typed> {
+        self.0.recv().await
+    }
+}
+
+/// Reads what is typed until there is no more, or nobody `takes` it.
+fn read(mut stdin: impl BufRead, mut takes: impl FnMut(Typed) -> bool) {
+    let mut whole = Vec::new();
+    loop {
+        let mut line = Vec::new();
+        let more = stdin.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0);
+        for end in *b"\n\r" {
+            line.pop_if(|last| *last == end);
+        }
+        let goes_on = line.pop_if(|last| *last == b'\\').is_some();
+        whole.append(&mut line);
+        if goes_on {
+            whole.push(b'\n');
+            continue;
+        }
+        let typed = match String::from_utf8(std::mem::take(&mut whole)) {
+            Ok(line) if line.trim().is_empty() => None,
+            Ok(line) => Some(Typed::of(line.trim_end_matches('\n'))),
+            Err(_) => Some(Typed::Garbled),
+        };
+        if typed.is_some_and(|typed| !takes(typed)) || !more {
+            return;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_that_was_typed_is_lost() {
+        let text = |text: &str| Typed::Text(text.into());
+        for (typed, read_as) in [
+            (&b"one\ntwo"[..], vec![text("one"), text("two")]),
+            (b"one\\\n\\\ntwo\r\n\n", vec![text("one\n\ntwo")]),
+            (b"begun\\", vec![text("begun")]),
+            (b"begun\\\n", vec![text("begun")]),
+            (b"\xff\xfe\nafter\n", vec![Typed::Garbled, text("after")]),
+            (b" \n\n", vec![]),
+        ] {
+            let mut all = Vec::new();
+            read(typed, |typed| {
+                all.push(typed);
+                true
+            });
+            assert_eq!(all, read_as, "{typed:?}");
+        }
+    }
 
     #[test]
     fn commands_are_told_from_what_is_meant_for_the_agent() {

@@ -1,27 +1,27 @@
 //! `agent chat`: a conversation with an agent, which is one durable run.
 
+mod asking;
 mod lines;
 mod screen;
 
 use crate::agents::{self, Agents, Ready};
 use crate::attach;
 use crate::cli::ConverseArgs;
-use crate::commands::{TENANT, typed_answer};
+use crate::commands::TENANT;
 use crate::context::{Context, fresh_key};
-use crate::drive::{describe_question, start_problem, until};
+use crate::drive::{start_problem, until};
 use crate::exit::Exit;
 use crate::find;
 use crate::output;
 use crate::problem::{Code, Problem};
 use crate::words;
-use lines::{HELP, Lines, Typed};
+use asking::Raised;
+use lines::{Lines, Typed};
 use loopd_agent::Agent;
-use loopd_kernel::budget::Dimension;
 use loopd_kernel::machine::Admission;
 use loopd_kernel::outcome::Finality;
 use loopd_kernel::projection::{Status, Waits};
-use loopd_kernel::question::{OpenQuestion, QuestionEnd};
-use loopd_kernel::{Limits, MicroUsd, Outcome, RunId};
+use loopd_kernel::{Limits, Outcome, RunId};
 use loopd_runtime::{Config, Delta, Driven, RunEnd, Runtime, Started};
 use loopd_store::rows::ITEM_BYTES;
 use loopd_store::{Hint, InboxBody, Store};
@@ -77,13 +77,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How often it is looked for news that nobody tells this process.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// What a person wants at a limit.
-enum Raised {
-    By(Limits),
-    End,
-    Leave,
-}
 
 /// How a turn of the agent ended.
 enum Turn {
@@ -181,27 +174,6 @@ impl Conversation {
             if let Turn::Left(exit) = self.turn(driven).await? {
                 return Ok(exit);
             }
-        }
-    }
-
-    /// The next line, while the agent waits.
-    async fn ask(&mut self) -> Typed {
-        self.screen.prompt();
-        tokio::select! {
-            typed = self.lines.next() => typed,
-            _ = self.interrupts.recv() => Typed::Leave,
-            () = self.context.signals.asked() => Typed::Leave,
-        }
-    }
-
-    fn explain(&mut self, typed: &Typed) {
-        match typed {
-            Typed::Unknown(word) => {
-                let word = loopd_fixture::excerpt::line(word, 40);
-                self.screen.note(&format!("{word} is no command; /help lists them"));
-            }
-            Typed::Raise => self.screen.note("no limit has been reached"),
-            Typed::Help | Typed::Text(_) | Typed::Leave | Typed::End | Typed::Usage => self.screen.note(HELP),
         }
     }
 
@@ -335,10 +307,11 @@ impl Conversation {
                         return Ok(None);
                     }
                     interrupted = true;
+                    self.screen.cut();
                     self.tell(run, "interrupt", "\"Ctrl-C\"".into()).await?;
                     self.screen.note(&self.context.paint_err.dim("interrupted; Ctrl-C again leaves"));
                 }
-                typed = self.lines.next(), if self.steers => match typed {
+                typed = self.lines.next(), if self.steers => match typed.unwrap_or(Typed::Leave) {
                     Typed::Text(text) => _ = self.say(run, &text).await?,
                     Typed::Usage => self.screen.usage(),
                     Typed::End => self.tell(run, "finish", "null".into()).await?,
@@ -346,36 +319,6 @@ impl Conversation {
                     other => self.explain(&other),
                 },
                 () = self.context.signals.asked() => return Ok(None),
-            }
-        }
-    }
-
-    /// Asks the person what the agent, or one of its helpers, asks. What they typed: an answer, or that they go.
-    async fn answer(&mut self, run: RunId, question: &OpenQuestion) -> Result<Typed, Problem> {
-        let text = describe_question(&self.context, self.context.paint_err, run, question);
-        self.screen.note(&text);
-        loop {
-            let text = match self.ask().await {
-                Typed::Text(text) => text,
-                gone @ (Typed::Leave | Typed::End) => return Ok(gone),
-                Typed::Usage => {
-                    self.screen.usage();
-                    continue;
-                }
-                other => {
-                    self.explain(&other);
-                    continue;
-                }
-            };
-            let name = format!("{}/{}", words::short(run), question.id);
-            match typed_answer(&name, question, text.trim(), self.context.now()) {
-                Ok(value) => {
-                    let (actor, end) = (self.context.actor(), QuestionEnd::Answered);
-                    let body = InboxBody::Answer { question: question.id, end, actor, value };
-                    self.runtime.tell(run, fresh_key("chat"), body).await?;
-                    return Ok(Typed::Text(text));
-                }
-                Err(problem) => self.screen.note(&problem.text(self.context.paint_err)),
             }
         }
     }
@@ -399,31 +342,6 @@ impl Conversation {
                 }
             }
         }
-    }
-
-    /// The limit that was reached, doubled, once the person wants that.
-    async fn raised(&mut self, outcome: &Outcome) -> Raised {
-        let Outcome::BudgetExceeded { breach } = outcome else { return Raised::Leave };
-        self.screen.note(&format!("{}; /raise goes on with twice as much", words::outcome(outcome)));
-        loop {
-            match self.ask().await {
-                Typed::Raise => break,
-                Typed::Leave => return Raised::Leave,
-                Typed::End => return Raised::End,
-                Typed::Usage => self.screen.usage(),
-                Typed::Text(_) => self.screen.note("that was not sent: only /raise goes on; /exit leaves"),
-                other => self.explain(&other),
-            }
-        }
-        // Wall time needs nothing more to be over already.
-        let most = breach.limit.saturating_mul(2).max(breach.used.saturating_add(breach.needed.max(1)));
-        let none = Limits::default();
-        Raised::By(match breach.dimension {
-            Dimension::Iterations => Limits { iterations: Some(most), ..none },
-            Dimension::Tokens => Limits { tokens: Some(most), ..none },
-            Dimension::MicroUsd => Limits { micro_usd: Some(MicroUsd(most)), ..none },
-            Dimension::WallMs => Limits { wall_ms: Some(most), ..none },
-        })
     }
 
     fn ended(&mut self, run: RunId, outcome: &Outcome) -> Exit {

@@ -26,6 +26,8 @@ pub struct Screen {
     printed: Vec<bool>,
     /// The call whose text is on the screen, and its attempt.
     streamed: Option<(CallId, u32)>,
+    /// The call that was interrupted: what still comes of it is not shown word by word.
+    cut: Option<CallId>,
     /// The last text that the model said, by whatever way it came to the screen.
     said: String,
     /// The cursor stands behind something.
@@ -40,6 +42,7 @@ impl Screen {
             reader: None,
             printed: Vec::new(),
             streamed: None,
+            cut: None,
             said: String::new(),
             open: false,
         }
@@ -98,7 +101,8 @@ impl Screen {
     fn reply(&mut self, step: &Step) {
         let reply = serde_json::from_str::<ModelReply>(&step.result);
         let text = reply.map(|reply| reply.joined_text()).unwrap_or_default();
-        let streamed = self.streamed.take().is_some_and(|(call, _)| Some(call) == step.call);
+        let whole = self.cut.take().is_none_or(|call| Some(call) != step.call);
+        let streamed = self.streamed.take().is_some_and(|(call, _)| Some(call) == step.call) && whole;
         if streamed && self.live {
             self.break_line();
             self.said = text;
@@ -116,7 +120,7 @@ impl Screen {
 
     /// Text as it comes. A new attempt starts afresh.
     pub fn delta(&mut self, delta: &Delta) {
-        if !self.live {
+        if !self.live || self.cut == Some(delta.call) {
             return;
         }
         let (call, attempt) = (delta.call, delta.attempt);
@@ -136,6 +140,11 @@ impl Screen {
         self.open = true;
     }
 
+    /// Shows no more words of the reply that is coming.
+    pub fn cut(&mut self) {
+        self.cut = self.streamed.map(|(call, _)| call);
+    }
+
     /// Says something of the program's.
     pub fn note(&mut self, text: &str) {
         self.break_line();
@@ -148,6 +157,13 @@ impl Screen {
         if output::stderr_is_terminal() {
             let mut err = std::io::stderr().lock();
             let _ = err.write_all(self.style.paint.bold("> ").as_bytes()).and_then(|()| err.flush());
+        }
+    }
+
+    /// Ends the line of a prompt that nobody ended with Enter.
+    pub fn unanswered(&self) {
+        if output::stderr_is_terminal() {
+            output::note("");
         }
     }
 

@@ -98,7 +98,7 @@ pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Pro
         tools: tools(&manifest),
         limits,
         output_schema: manifest.spec.output.is_some(),
-        remarks: models::remarks(&manifest, &facts),
+        remarks: [models::remarks(&manifest, &facts), tools::remarks(&manifest)].concat(),
         problem: obstacles.first().map(ToString::to_string),
         problems: obstacles.iter().map(Obstacle::of).collect(),
     };
@@ -174,7 +174,7 @@ fn people(context: &Context, checked: &Checked) -> Result<(), Problem> {
 /// What the model costs, and who says so.
 fn price(checked: &Checked) -> String {
     let Some((price, from)) = checked.price.zip(checked.price_from.as_ref()) else {
-        return "unknown: nobody can count money; spec.model.price declares it".into();
+        return "unknown, so no money is counted; spec.model.price declares it".into();
     };
     let (input, output) = (models::rate(price.input), models::rate(price.output));
     format!("${input} in, ${output} out per million tokens, from {}", excerpt::line(from, 100))

@@ -66,15 +66,15 @@ fn a_recording_verifies_and_replays_without_a_store() {
             RUN1 reader 1
               asked What is in the files?
               started MOMENT MOMENT took TIME
-              spent 3 iterations · 2,167 tokens limits: 10 iterations
+              spent 3 iterations · 2,179 tokens limits: 10 iterations
               chain verified, 26 entries, head HASH
 
-               1 model demo 671 tok · TIME
+               1 model demo 675 tok · TIME
                           I look at the folder.
                           → list_files {"path":"."}
                2 tool list_files {"path":"."} read · TIME
                           {"path":".","entries":[{"path":"coffee.md","kind":"file","bytes":25},{"path"… (113 B)
-               3 model demo 716 tok · TIME
+               3 model demo 720 tok · TIME
                           I read both.
                           → read_file {"path":"tea.md"}
                           → read_file {"path":"coffee.md"}
@@ -82,7 +82,7 @@ fn a_recording_verifies_and_replays_without_a_store() {
                           {"path":"tea.md","text":"Tea is made of leaves.\n","first_line":1,"first_byt… (109 B)
                5 tool read_file {"path":"coffee.md"} read · TIME
                           {"path":"coffee.md","text":"Coffee is made of beans.\n","first_line":1,"firs… (114 B)
-               6 model demo 780 tok · TIME
+               6 model demo 784 tok · TIME
 
             completed
               Tea is leaves, coffee is beans.
@@ -99,7 +99,7 @@ fn a_recording_verifies_and_replays_without_a_store() {
               iterations 3
               model calls 3
               tool calls 3
-              tokens 2167
+              tokens 2179
               cost $0.000000
               time TIME
               incidents 0
@@ -262,7 +262,7 @@ fn two_runs_are_compared_call_by_call() {
               iterations 3
               model calls 3
               tool calls 3
-              tokens 2167
+              tokens 2179
               cost $0.000000
               time TIME -> TIME
               incidents 0

@@ -440,25 +440,25 @@ fn a_key_may_stand_in_a_file() {
         &world,
         &["agent", "check", "k.yaml"],
         expect![[r#"
-        k 1
-          model anthropic/m, key in key.txt
-          price unknown: nobody can count money; spec.model.price declares it
-          limits 50 iterations
-          state cannot run here: no API key: DIR/key.txt cannot be read (E-MODEL-KEY)
-        exit 2
-    "#]],
+            k 1
+              model anthropic/m, key in key.txt
+              price unknown, so no money is counted; spec.model.price declares it
+              limits 50 iterations
+              state cannot run here: no API key: DIR/key.txt cannot be read (E-MODEL-KEY)
+            exit 2
+        "#]],
     );
     world.write("key.txt", "sk-secret-1\n");
     crate::check(
         &world,
         &["agent", "check", "k.yaml"],
         expect![[r#"
-        k 1
-          model anthropic/m, key in key.txt
-          price unknown: nobody can count money; spec.model.price declares it
-          limits 50 iterations
-          state ready to run
-    "#]],
+            k 1
+              model anthropic/m, key in key.txt
+              price unknown, so no money is counted; spec.model.price declares it
+              limits 50 iterations
+              state ready to run
+        "#]],
     );
 }
 

@@ -244,7 +244,7 @@ fn a_check_says_price_and_window_and_who_says_so() {
         expect![[r#"
         reader 1
           model openai/gpt-5-mini at http://127.0.0.1:9/v1, key in MY_KEY
-          price unknown: nobody can count money; spec.model.price declares it
+          price unknown, so no money is counted; spec.model.price declares it
           limits 50 iterations
           state cannot run here: the API key is missing: the variable MY_KEY is not set (E-MODEL-KEY)
           do export MY_KEY=… and try again
@@ -300,7 +300,7 @@ fn a_check_says_everything_that_is_missing_and_asks_no_server() {
     expect![[r#"
         reader 1
           model openai/local at http://HERE, key in MY_KEY
-          price unknown: nobody can count money; spec.model.price declares it
+          price unknown, so no money is counted; spec.model.price declares it
           tool list_files read · files below nowhere
           tool read_file read · files below nowhere
           tool search_files read · files below nowhere
@@ -329,7 +329,7 @@ fn a_check_says_everything_that_is_missing_and_asks_no_server() {
         expect![[r#"
         reader 1
           model openai/qwen3 at http://127.0.0.1:9/v1, key in MY_KEY
-          price unknown: nobody can count money; spec.model.price declares it
+          price unknown, so no money is counted; spec.model.price declares it
           window 2,000 tokens, from models.yaml _K4jPgLH
           tool ask asks a person · built in
           limits 50 iterations
@@ -347,7 +347,7 @@ fn a_check_says_everything_that_is_missing_and_asks_no_server() {
     expect![[r#"
         reader 1
           model openai/m at http://models.example.com/v1, key in MY_KEY
-          price unknown: nobody can count money; spec.model.price declares it
+          price unknown, so no money is counted; spec.model.price declares it
           limits 50 iterations
           note the key goes to models.example.com over an unencrypted connection
           state ready to run

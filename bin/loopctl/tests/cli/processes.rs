@@ -141,7 +141,7 @@ fn a_call_that_outlives_the_grace_is_made_again() {
             RUN1 reader 1
               asked What is in the files?
               started MOMENT MOMENT TIME so far
-              spent 1 iteration · 5,724 tokens (5,724 of them charged unseen) limits: 10 iterations
+              spent 1 iteration · 5,733 tokens (5,733 of them charged unseen) limits: 10 iterations
               chain verified, 5 entries, head HASH
 
                1 model demo open · 2 attempts
@@ -237,16 +237,16 @@ fn a_killed_process_is_replaced_at_once() {
             RUN1 reader 1
               asked What is in the files?
               started MOMENT MOMENT took TIME
-              spent 3 iterations · 7,891 tokens (5,724 of them charged unseen) limits: 10 iterations
+              spent 3 iterations · 7,912 tokens (5,733 of them charged unseen) limits: 10 iterations
               chain verified, 28 entries, head HASH
 
-               1 model demo 2 attempts · 671 tok · TIME
+               1 model demo 2 attempts · 675 tok · TIME
                           I look at the folder.
                           → list_files {"path":"."}
                2 recovery the worker died; call-1 demo ran again
                3 tool list_files {"path":"."} read · TIME
                           {"path":".","entries":[{"path":"coffee.md","kind":"file","bytes":25},{"path"… (113 B)
-               4 model demo 716 tok · TIME
+               4 model demo 720 tok · TIME
                           I read both.
                           → read_file {"path":"tea.md"}
                           → read_file {"path":"coffee.md"}
@@ -254,7 +254,7 @@ fn a_killed_process_is_replaced_at_once() {
                           {"path":"tea.md","text":"Tea is made of leaves.\n","first_line":1,"first_byt… (109 B)
                6 tool read_file {"path":"coffee.md"} read · TIME
                           {"path":"coffee.md","text":"Coffee is made of beans.\n","first_line":1,"firs… (114 B)
-               7 model demo 780 tok · TIME
+               7 model demo 784 tok · TIME
 
             completed
               Tea is leaves, coffee is beans.

@@ -99,15 +99,15 @@ fn a_question_waits_until_it_is_answered() {
             RUN1 reader 1
               asked Which colour?
               started MOMENT MOMENT took TIME
-              spent 2 iterations · 1,357 tokens limits: 10 iterations
+              spent 2 iterations · 1,365 tokens limits: 10 iterations
               chain verified, 14 entries, head HASH
 
-               1 model demo 676 tok · TIME
+               1 model demo 680 tok · TIME
                           I have to ask.
                           → ask {"choices":["red","blue"],"question":"Which colour?"}
                2 ask q1 Which colour? TIME
                           ada: blue
-               3 model demo 681 tok · TIME
+               3 model demo 685 tok · TIME
 
             completed
               It is decided.
@@ -136,7 +136,7 @@ fn a_declined_question_goes_back_to_the_model() {
               "outcome": "Completed",
               "output": "It is decided.",
               "iterations": 2,
-              "tokens": 1359,
+              "tokens": 1367,
               "spent_micro_usd": 0,
               "exit": 0
             }

@@ -21,15 +21,15 @@ fn a_run_answers_and_can_be_looked_at() {
             RUN1 reader 1
               asked What is in the files?
               started MOMENT MOMENT took TIME
-              spent 3 iterations · 2,167 tokens limits: 10 iterations
+              spent 3 iterations · 2,179 tokens limits: 10 iterations
               chain verified, 26 entries, head HASH
 
-               1 model demo 671 tok · TIME
+               1 model demo 675 tok · TIME
                           I look at the folder.
                           → list_files {"path":"."}
                2 tool list_files {"path":"."} read · TIME
                           {"path":".","entries":[{"path":"coffee.md","kind":"file","bytes":25},{"path"… (113 B)
-               3 model demo 716 tok · TIME
+               3 model demo 720 tok · TIME
                           I read both.
                           → read_file {"path":"tea.md"}
                           → read_file {"path":"coffee.md"}
@@ -37,7 +37,7 @@ fn a_run_answers_and_can_be_looked_at() {
                           {"path":"tea.md","text":"Tea is made of leaves.\n","first_line":1,"first_byt… (109 B)
                5 tool read_file {"path":"coffee.md"} read · TIME
                           {"path":"coffee.md","text":"Coffee is made of beans.\n","first_line":1,"firs… (114 B)
-               6 model demo 780 tok · TIME
+               6 model demo 784 tok · TIME
 
             completed
               Tea is leaves, coffee is beans.
@@ -50,16 +50,16 @@ fn a_run_answers_and_can_be_looked_at() {
             RUN1 reader 1
               asked What is in the files?
               started MOMENT MOMENT took TIME
-              spent 3 iterations · 2,167 tokens limits: 10 iterations
+              spent 3 iterations · 2,179 tokens limits: 10 iterations
               chain verified, 26 entries, head HASH
 
-               1 model demo 671 tok · TIME
+               1 model demo 675 tok · TIME
                           I look at the folder.
                           → list_files {"path":"."}
                2 tool list_files {"path":"."} read · TIME
                           {"path":"."}
                           {"path":".","entries":[{"path":"coffee.md","kind":"file","bytes":25},{"path":"tea.md","kind":"file","bytes":23}]}
-               3 model demo 716 tok · TIME
+               3 model demo 720 tok · TIME
                           I read both.
                           → read_file {"path":"tea.md"}
                           → read_file {"path":"coffee.md"}
@@ -69,7 +69,7 @@ fn a_run_answers_and_can_be_looked_at() {
                5 tool read_file {"path":"coffee.md"} read · TIME
                           {"path":"coffee.md"}
                           {"path":"coffee.md","text":"Coffee is made of beans.\n","first_line":1,"first_byte":0,"bytes":25,"total_bytes":25}
-               6 model demo 780 tok · TIME
+               6 model demo 784 tok · TIME
 
             completed
               Tea is leaves, coffee is beans.
@@ -169,15 +169,15 @@ fn a_limit_parks_the_run_until_it_is_raised() {
             RUN1 reader 1
               asked Look.
               started MOMENT MOMENT took TIME
-              spent 3 iterations · 2,155 tokens limits: 5 iterations
+              spent 3 iterations · 2,167 tokens limits: 5 iterations
               chain verified, 28 entries, head HASH
 
-               1 model demo 667 tok · TIME
+               1 model demo 671 tok · TIME
                           I look at the folder.
                           → list_files {"path":"."}
                2 tool list_files {"path":"."} read · TIME
                           {"path":".","entries":[{"path":"coffee.md","kind":"file","bytes":25},{"path"… (113 B)
-               3 model demo 712 tok · TIME
+               3 model demo 716 tok · TIME
                           I read both.
                           → read_file {"path":"tea.md"}
                           → read_file {"path":"coffee.md"}
@@ -188,7 +188,7 @@ fn a_limit_parks_the_run_until_it_is_raised() {
                6 park the run stopped
                           BudgetExceeded: iterations limit 2, used 2, 1 more needed
                7 reopen reopened by ada: iterations to 5
-               8 model demo 776 tok · TIME
+               8 model demo 780 tok · TIME
 
             completed
               Tea is leaves, coffee is beans.
@@ -225,10 +225,10 @@ fn cancelling_is_for_good_and_needs_neither_agent_nor_driver() {
             RUN1 reader 1
               asked Which colour?
               started MOMENT MOMENT took TIME
-              spent 1 iteration · 676 tokens limits: 10 iterations
+              spent 1 iteration · 680 tokens limits: 10 iterations
               chain verified, 9 entries, head HASH
 
-               1 model demo 676 tok · TIME
+               1 model demo 680 tok · TIME
                           I have to ask.
                           → ask {"choices":["red","blue"],"question":"Which colour?"}
                2 ask q1 Which colour? cancelled · withdrawn · TIME

@@ -24,6 +24,55 @@ fn world(script: &str) -> World {
 }
 
 #[test]
+fn a_check_names_what_is_not_there_by_its_plain_path() {
+    let world = world(r#"{"turns": [{"say": "Done."}]}"#);
+    world.write(
+        "agent.yaml",
+        &AGENT.replace("root: docs", "root: ./docs").replace("[sh, env, cat]", "[sh, no-such, /no]"),
+    );
+    check(
+        &world,
+        &["agent", "check", "agent.yaml"],
+        expect![[r#"
+            worker 1
+              model demo plays demo.json
+              tool read_file read · files below ./docs
+              tool write_file probed · files below ./docs
+              tool edit_file once · files below ./docs
+              tool http_get read · docs.test, also 10.0.0.0/8
+              tool shell once · runs sh, no-such, /no in ./docs
+              tool read_result read · built in
+              limits 50 iterations
+              note spec.tools: the program `no-such` is not on this machine
+              note spec.tools: the program `/no` is not on this machine
+              state ready to run
+        "#]],
+    );
+    world.write("agent.yaml", &AGENT.replace("root: docs", "root: ./none"));
+    check(
+        &world,
+        &["run", "agent.yaml", "Hello"],
+        expect![[r#"
+            err: error[E-TOOL]: the folder DIR/none does not exist
+            err: why: spec.tools: root `./none` is relative to the manifest's folder
+            err: fix: put the folder there, or correct spec.tools
+            exit 2
+        "#]],
+    );
+    world.write("agent.yaml", &format!("{AGENT}  agents: [{{ name: scout, manifest: ./none.yaml }}]\n"));
+    check(
+        &world,
+        &["agent", "check", "agent.yaml"],
+        expect![[r#"
+            err: error[E-MANIFEST]: DIR/none.yaml: No such file or directory
+            err: why: spec.agents names it, relative to the manifest's folder
+            err: fix: put it there, or correct spec.agents
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
 fn the_tools_are_named_with_their_classes() {
     let world = world(r#"{"turns": [{"say": "Done."}]}"#);
     check(
@@ -90,29 +139,29 @@ fn an_agent_writes_edits_and_runs_what_it_wrote() {
             RUN1 worker 1
               asked Go.
               started MOMENT MOMENT took TIME
-              spent 5 iterations · 4,372 tokens limits: 50 iterations
+              spent 5 iterations · 4,392 tokens limits: 50 iterations
               chain verified, 42 entries, head HASH
 
-               1 model demo 801 tok · TIME
+               1 model demo 805 tok · TIME
                           → write_file {"content":"one\ntwo\n","path":"plan/a.txt"}
                2 tool write_file {"content":"one\ntwo\n","path":"plan/a.txt"} probed · TIME
                           {"path":"plan/a.txt","bytes":8,"created":true}
-               3 model demo 826 tok · TIME
+               3 model demo 830 tok · TIME
                           → edit_file {"new":"three","old":"two","path":"plan/a.txt"}
                4 tool edit_file {"new":"three","old":"two","path":"plan/a.txt"} once · TIME
                           {"path":"plan/a.txt","replaced":1,"first_line":2,"bytes":10}
-               5 model demo 855 tok · TIME
+               5 model demo 859 tok · TIME
                           → shell {"argv":["cat","a.txt",">","b.txt"],"dir":"plan"}
                6 tool shell {"argv":["cat","a.txt",">","b.txt"],"dir":"plan"} once · TIME
                           {"ended":"exited","exit_code":1,"stdout":{"text":"one\nthree\n","bytes":10},… (184 B)
-               7 model demo 918 tok · TIME
+               7 model demo 922 tok · TIME
                           → shell {"argv":["rm","-rf","."]}
                           → http_get {"url":"http://169.254.169.254/"}
                8 tool shell {"argv":["rm","-rf","."]} failed · once · shell.not_allowed · TIME
                           `rm` may not be run; the programs are sh, env, cat
                9 tool http_get {"url":"http://169.254.169.254/"} failed · read · http.host · TIME
                           169.254.169.254 may not be asked; the hosts are docs.test
-              10 model demo 972 tok · TIME
+              10 model demo 976 tok · TIME
 
             completed
               `rm` may not be run; the programs are sh, env, cat 169.254.169.254 may not be asked; the hosts are docs.test

@@ -45,7 +45,10 @@ pub async fn within<T>(
 pub async fn exchange(request: reqwest::RequestBuilder) -> Result<reqwest::Response, ModelError> {
     request.send().await.map_err(|error| {
         let connected = !error.is_connect();
-        let message = describe(error);
+        // An origin is scheme, host and port: whom nobody reached, and nothing secret.
+        let server = error.url().map(|url| url.origin().ascii_serialization()).filter(|_| !connected);
+        let said = describe(error);
+        let message = server.map_or_else(|| said.clone(), |server| format!("{server} cannot be reached: {said}"));
         if connected {
             ModelError::Interrupted { message, usage: None }
         } else {

@@ -142,6 +142,12 @@ pub fn shell_tool(config: ShellConfig) -> Result<Arc<dyn Tool>, ShellError> {
     Ok(Arc::new(ShellTool { offer: shell_offer(&config.programs), root, config }))
 }
 
+/// The listed programs that are not on this machine now, so that a call of one would fail.
+#[must_use]
+pub fn missing_programs(config: &ShellConfig) -> Vec<String> {
+    config.programs.iter().filter(|name| program::find(name, config).is_err()).cloned().collect()
+}
+
 #[derive(Debug)]
 struct ShellTool {
     offer: ToolOffer,
