@@ -141,7 +141,7 @@ mod replaying {
             || clerk_file().with_definition(verbose()).strict(),
             expect![[r#"
                 testdata/clerk.loopfix does not replay: entry 1: the definition differs
-                the agent or loop of today is not the one that was recorded (definition LE1kUCNw04OL…, recorded lINwFBH_hzjO…); `.structure()` compares the calls only
+                the agent or loop of today is not the one that was recorded (definition qRo-OjA-jH0Y…, recorded ySBMc8b2oX9p…); `.structure()` compares the calls only
             "#]],
         );
         drop(clerk_file().with_definition(verbose()).structure());

@@ -140,7 +140,7 @@ async fn a_summary_takes_the_place_of_a_conversation_that_fills_the_window() {
           user Dump it.
           model use-1=dump{}
           use-1 000000000|000000001|000000002|…[bytes 3000 to 8087 of 9087 are left out here]|000009900|000009901|000009902|000009903|000…8|000009999| (4048)
-          user The conversation has become to……othing else. (304)
+          user The conversation has become to……st 50 words. (326)
         2 tools
           user Dump it.
           user [These notes take the place of the conversation so far. The task stands above; go on from here.]||Dumped it; it begins with 0.
