@@ -2,6 +2,7 @@
 
 use crate::error::{Expectation, StoreError};
 use crate::port::Hint;
+use crate::records::{Counter, Feed, NewItem, Place, Record, RecordId, Table};
 use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
 use loopd_kernel::{Digest, Entry, Epoch, MicroUsd, QuestionId, RunId, Seq, TimeMs};
 use std::sync::Arc;
@@ -21,6 +22,15 @@ pub enum Expect {
     },
     /// There is no Run of this identity.
     RunAbsent(RunId),
+    /// The Record was written exactly `rev` times; `None`: there is none.
+    Record {
+        /// The table.
+        table: Table,
+        /// The Record.
+        id: RecordId,
+        /// Its revision.
+        rev: Option<u64>,
+    },
 }
 
 /// One write.
@@ -100,6 +110,36 @@ pub enum Write {
         /// The Question.
         question: QuestionId,
     },
+    /// Writes a Record, in the place of the one with its identity if there is one. A key that another Record of the
+    /// table and scope has is a conflict that names that one. Table, identity and scope of a Record never change.
+    PutRecord(Box<Record>, Place),
+    /// Removes a Record, if it is there.
+    DeleteRecord(Table, RecordId),
+    /// Removes all Records of a scope.
+    DeleteScope(Table, RecordId),
+    /// Moves every Record of the table with this key, whatever its scope, to `place` if that is further; nothing else
+    /// of it changes, its revision included.
+    Touch {
+        /// The table.
+        table: Table,
+        /// The key.
+        key: String,
+        /// The place.
+        place: u64,
+    },
+    /// Adds an item to a Feed, which begins with its first one.
+    Publish(NewItem),
+    /// Removes all items of a Feed; its positions go on.
+    EraseFeed(Feed),
+    /// Adds to a counter, which begins at 0 and never goes below. Beyond `max` it is a conflict.
+    Count {
+        /// The counter.
+        counter: Counter,
+        /// How much.
+        by: i64,
+        /// What it must not exceed after this write.
+        max: Option<u64>,
+    },
 }
 
 /// Expectations and writes of one transaction. All expectations are checked first, then the writes are
@@ -130,11 +170,18 @@ impl Batch {
                     Hint::Run(*run)
                 }
                 Write::AddInbox(item) | Write::Notify(item) => Hint::Inbox(item.run),
+                Write::Publish(item) => Hint::Feed(item.feed),
                 Write::PutSnapshot(_)
                 | Write::PutBlob { .. }
                 | Write::TakeInbox { .. }
                 | Write::OpenQuestion(_)
-                | Write::EndQuestion { .. } => continue,
+                | Write::EndQuestion { .. }
+                | Write::PutRecord(..)
+                | Write::DeleteRecord(..)
+                | Write::DeleteScope(..)
+                | Write::Touch { .. }
+                | Write::EraseFeed(_)
+                | Write::Count { .. } => continue,
             };
             if !hints.contains(&hint) {
                 hints.push(hint);

@@ -1,5 +1,6 @@
 //! What can go wrong, divided by what the caller can do about it.
 
+use crate::records::{Counter, RecordId, Table};
 use loopd_kernel::{Epoch, RunId, Seq};
 
 /// The expectation of a Batch that did not hold.
@@ -35,6 +36,19 @@ pub enum Expectation {
         /// The largest size.
         limit: usize,
     },
+    /// The Record has another revision than the Batch expected: `None` is absent.
+    Record {
+        /// The table.
+        table: Table,
+        /// The Record.
+        id: RecordId,
+        /// What the store has.
+        found: Option<u64>,
+    },
+    /// The key is taken by this Record.
+    RecordKey(Table, RecordId),
+    /// The counter would pass its bound.
+    Counter(Counter),
 }
 
 /// Why a store refused or failed.

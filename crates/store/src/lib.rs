@@ -11,10 +11,12 @@ pub mod error;
 pub mod kit;
 pub mod memory;
 pub mod port;
+pub mod records;
 pub mod rows;
 
 pub use batch::{Batch, Expect, Write};
 pub use error::{Expectation, StoreError};
 pub use memory::MemoryStore;
 pub use port::{Claim, Claimed, Hint, Hints, Page, Receipt, RunFilter, Runnable, Store};
+pub use records::{Counter, Feed, FeedItem, FeedKind, List, NewItem, Place, Query, Record, RecordId, Table};
 pub use rows::{InboxBody, InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};

@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::error::StoreError;
+use crate::records::{Counter, Feed, FeedItem, Query, Record};
 use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
 use async_trait::async_trait;
 use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
@@ -135,6 +136,8 @@ pub enum Hint {
     Run(RunId),
     /// The inbox of this Run.
     Inbox(RunId),
+    /// Items of this Feed.
+    Feed(Feed),
     /// Another process wrote something.
     Foreign,
 }
@@ -222,6 +225,30 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError`].
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError>;
+
+    /// Records.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError>;
+
+    /// At most `limit` items of a Feed after a position, in order.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError>;
+
+    /// The last position of each of these Feeds; 0 where nothing was published yet.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError>;
+
+    /// What a counter stands at.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn counter(&self, counter: Counter) -> Result<u64, StoreError>;
 
     /// Hints from now on.
     fn hints(&self) -> Hints;
