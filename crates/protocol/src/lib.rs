@@ -1,0 +1,32 @@
+//! The platform's wire types: what the HTTP API carries and what the platform stores as JSON.
+//!
+//! Pure: serde and the OpenAPI derive only. A field is only ever added; whoever reads ignores what it does not know.
+#![forbid(unsafe_code)]
+
+mod access;
+mod actor;
+mod artifact;
+mod block;
+mod call;
+mod conversation;
+mod feed;
+mod ids;
+mod message;
+mod page;
+mod problem;
+mod question;
+
+pub use access::{AuditEntry, NewToken, Role, SignIn, Token, TokenMade, WhoAmI};
+pub use actor::{Actor, ActorKey, ActorKind, NotAnActor, Registration};
+pub use artifact::Artifact;
+pub use block::{Block, BlockOp, KnownBlock, PlanStep, ToolStatus};
+pub use call::{Budget, CallPhase, Called, HarnessCall, NewCall, OnPark, Spent, Steer, Steered, Target};
+pub use conversation::{ChangeConversation, Conversation, MemberChange, NewConversation, WorkOf};
+pub use feed::{Delta, Event, FeedEvent, Wake};
+pub use ids::{ArtifactId, ConversationId, HarnessCallId, MessageId, NotAnId, QuestionId, TokenId};
+pub use message::{End, ErrorNote, Message, MessageStatus, Open, Origin, Said, Say, Update};
+pub use page::Page;
+pub use problem::Problem;
+pub use question::{
+    Answer, Answered, AskKind, Authorises, Choice, NewQuestion, Question, QuestionStatus, Scope, Snapshot,
+};
