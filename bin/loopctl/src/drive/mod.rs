@@ -179,7 +179,7 @@ impl Worker {
                     let told = match hint {
                         Ok(Hint::Inbox(told)) => told == run,
                         Ok(Hint::Foreign) | Err(RecvError::Lagged(_)) => true,
-                        Ok(Hint::Run(_)) | Err(RecvError::Closed) => false,
+                        Ok(Hint::Run(_) | Hint::Feed(_)) | Err(RecvError::Closed) => false,
                     };
                     if told && !self.store.inbox(run, 1).await?.is_empty() {
                         return Ok(None);
@@ -222,6 +222,7 @@ pub fn start_problem(error: StartError, context: &Context) -> Problem {
         }
         StartError::NoKey => Problem::new(Code::Usage, error.to_string()).fix("name the run with --key"),
         StartError::Sealed(_) => Problem::new(Code::RunState, error.to_string()).fix("choose another --key"),
+        StartError::Conflict(broken) => loopd_store::StoreError::Conflict(broken).into(),
         StartError::Store(error) => error.into(),
         StartError::CannotRun(why) => Problem::new(Code::CannotRun, why.to_string()),
         StartError::Load(error) => match error {
