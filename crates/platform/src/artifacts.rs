@@ -67,7 +67,8 @@ impl Platform {
         let artifact: Artifact = body(&row)?;
         let found = self.readable(by, artifact.conversation).await;
         found.map_err(|error| hide(error, "artifact", id))?;
-        let digest: Digest = artifact.digest.parse().map_err(|_| corrupt(id))?;
+        let digest = serde_json::Value::String(artifact.digest.clone());
+        let digest: Digest = serde_json::from_value(digest).map_err(|_| corrupt(id))?;
         let bytes = self.store.blob(digest).await?.ok_or_else(|| corrupt(id))?;
         if Digest::sha256(&[&bytes]) != digest {
             return Err(corrupt(id));
