@@ -663,7 +663,7 @@ fn flaws() -> Vec<(Flaw, &'static [&'static str])> {
         (Flaw::FirstWord, &["words_find_records", "no_sign_is_an_operator"]),
         (Flaw::Operators, &["no_sign_is_an_operator"]),
         (Flaw::KeepsWords, &["words_find_records", "what_is_removed_is_gone"]),
-        (Flaw::AfterIsAt, &["a_feed_is_numbered_without_a_gap", "publishers_leave_no_gap"]),
+        (Flaw::AfterIsAt, &["a_feed_is_numbered_without_a_gap"]),
         (Flaw::ForgetsOf, &["an_item_keeps_where_its_record_stood"]),
         (Flaw::KeepsFeeds, &["an_erased_feed_goes_on"]),
         (Flaw::Denies(Kind::Counter), &["a_counter_is_bounded", "a_bound_holds_when_many_count"]),
