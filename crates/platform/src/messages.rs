@@ -287,7 +287,7 @@ impl Platform {
                 return Err(Error::invalid("reply_to", "it is not a message of this conversation"));
             }
         }
-        let mut expects = vec![found.unchanged()];
+        let mut expects = vec![found.unchanged(), expect(Table::Message, RecordId(draft.id.0), None)];
         let mut to = Vec::new();
         let mut joins = Vec::new();
         let mut writes = Vec::new();

@@ -132,7 +132,7 @@ impl Engine {
     async fn give_up(&self, (row, stored): (&Record, &Stored), why: &str, tries: &mut Tries) -> Result<bool, Error> {
         let (message, said) = self.platform().output_of(&stored.call).await?;
         let ending = Ending::failed(CallPhase::Failed, "call.cannot_begin", why);
-        let writes = end((row, stored), (&message, &said), ending, self.platform().time());
+        let writes = end((row, stored), (&message, &said, Vec::new()), ending, self.platform().time());
         let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
         self.platform().attempt(tries, Batch { expect, writes }).await?;
         // The next look finds it ended, and gives its slot back.

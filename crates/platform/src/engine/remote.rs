@@ -212,7 +212,7 @@ async fn finish(engine: &Engine, id: HarnessCallId, (ending, confirmed): (Ending
                 let (message, said) = platform.output_of(&stored.call).await?;
                 let call = HarnessCall { stop_confirmed: confirmed, ..stored.call.clone() };
                 let stored = Stored { call, ..stored };
-                let writes = end((&row, &stored), (&message, &said), ending.clone(), platform.time());
+                let writes = end((&row, &stored), (&message, &said, Vec::new()), ending.clone(), platform.time());
                 let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
                 platform.attempt(&mut tries, Batch { expect, writes }).await?;
             }

@@ -8,7 +8,8 @@ use crate::rows::{body, conversation_feed, publish, put, record};
 use crate::{Caller, Platform};
 use loopd_kernel::TimeMs;
 use loopd_protocol::{
-    ActorKind, Block, BlockOp, CallPhase, ErrorNote, Event, HarnessCall, HarnessCallId, KnownBlock, MessageStatus,
+    ActorKind, Block, BlockOp, CallPhase, ErrorNote, Event, HarnessCall, HarnessCallId, KnownBlock, MessageId,
+    MessageStatus,
 };
 use loopd_store::{Counter, Place, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
@@ -86,10 +87,11 @@ impl Ending {
     }
 }
 
-/// What ending a call writes: the call, the result as a Block, the end of its output Message, and who is told.
+/// What ending a call writes: the call, the result as a Block, the end of its output Message, and who is told. `ops` are
+/// changes of Blocks that the same commit writes: a revision is told in one event.
 pub(super) fn end(
     (row, stored): (&Record, &Stored),
-    (message, said): (&Record, &messages::Stored),
+    (message, said, mut ops): (&Record, &messages::Stored, Vec<BlockOp>),
     ending: Ending,
     at: TimeMs,
 ) -> Vec<Write> {
@@ -106,7 +108,12 @@ pub(super) fn end(
         words = messages::words(std::slice::from_ref(&block));
         writes.push(pieces::whole(message.id, count, &block));
         count += 1;
-        writes.push(block_event(message, vec![BlockOp::Push { block }], at));
+        ops.push(BlockOp::Push { block });
+    }
+    if !ops.is_empty() {
+        let (id, revision) = (MessageId(message.id.0), message.rev + 1);
+        let event = Event::MessageUpdated { message: id, revision, ops };
+        writes.push(publish(conversation_feed(message.scope), at, None, &event));
     }
     let said = messages::Stored { status, error: error.clone(), updated_at: at.0, count, update: None, ..said.clone() };
     writes.extend(messages::ending(message, &said, words, at));
@@ -118,14 +125,6 @@ pub(super) fn end(
         writes.push(wake(recipient, stored.call.conversation, "message", at));
     }
     writes
-}
-
-/// Tells of Blocks that were added or replaced. It stands before the Message's own write, so the revision is told as the
-/// next one.
-pub(super) fn block_event(message: &Record, ops: Vec<BlockOp>, at: TimeMs) -> Write {
-    let id = loopd_protocol::MessageId(message.id.0);
-    let event = Event::MessageUpdated { message: id, revision: message.rev + 1, ops };
-    publish(conversation_feed(message.scope), at, None, &event)
 }
 
 impl Platform {

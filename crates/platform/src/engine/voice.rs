@@ -8,7 +8,7 @@ mod asks;
 mod parts;
 
 use super::Inner;
-use super::stored::{Ending, Stored, block_event, end, write};
+use super::stored::{Ending, Stored, end, write};
 use super::wishes::{DEADLINE, ON_PARK, STEERED, call_record};
 use crate::conversations::Found;
 use crate::error::Error;
@@ -138,12 +138,8 @@ impl Telling<'_> {
         match self.step.status {
             RunStatus::Ended => {
                 let ending = self.ending();
-                if !self.ops.is_empty() {
-                    let ops = std::mem::take(&mut self.ops);
-                    self.writes.push(block_event(&self.output.0, ops, self.at));
-                }
                 let stored = Stored { call: HarnessCall { spent, ..call.clone() }, ..self.call.1.clone() };
-                let output = (&self.output.0, &self.output.1);
+                let output = (&self.output.0, &self.output.1, std::mem::take(&mut self.ops));
                 self.writes.extend(end((&self.call.0, &stored), output, ending, self.at));
                 inner.leave(id);
                 self.writes

@@ -105,7 +105,7 @@ impl Engine {
                 let message = format!("{actor} ended it before it began: {reason}");
                 Ending::failed(CallPhase::Cancelled, "call.cancelled", message)
             };
-            return Ok(Batch { expect, writes: end((row, stored), (&message, &said), ending, at) });
+            return Ok(Batch { expect, writes: end((row, stored), (&message, &said, Vec::new()), ending, at) });
         }
         let call = HarnessCall { cancel_requested: true, ..stored.call.clone() };
         let mut writes = write(&Stored { call, ..stored.clone() }, row.key.clone(), at);
