@@ -31,7 +31,7 @@ fn cursor_id(by: &Caller, conversation: ConversationId) -> RecordId {
 impl Platform {
     async fn cursor(&self, by: &Caller, found: &Found) -> Result<(u64, Option<u64>), Error> {
         let row = self.get(Table::Cursor, cursor_id(by, found.id)).await?;
-        let seq = row.as_ref().map(|row| body::<Cursor>(row)).transpose()?.map_or(0, |cursor| cursor.seq);
+        let seq = row.as_ref().map(body::<Cursor>).transpose()?.map_or(0, |cursor| cursor.seq);
         Ok((seq, row.map(|row| row.rev)))
     }
 

@@ -99,7 +99,7 @@ impl Engine {
         tries: &mut Tries,
     ) -> Result<bool, Error> {
         let call = &stored.call;
-        let runtime = self.inner.runtime.get().ok_or_else(|| not_started(self))?;
+        let runtime = self.inner.runtime.get().ok_or_else(not_started)?;
         let input = match self.input(call).await {
             Ok(input) => input,
             Err(Error::Store(error)) => return Err(error.into()),
@@ -112,7 +112,7 @@ impl Engine {
             limits: least(most, limits(call.budget)),
             key: Some(format!("call {}", call.id)),
         };
-        let (at, run) = (self.platform().time(), run_of(call).ok_or_else(|| not_started(self))?);
+        let (at, run) = (self.platform().time(), run_of(call).ok_or_else(not_started)?);
         let running = HarnessCall { phase: CallPhase::Running, started_at: Some(at.0), ..call.clone() };
         let writes = write(&Stored { call: running, ..stored.clone() }, row.key.clone(), at);
         let beginning = Beginning { run, expect: vec![expect(Table::Call, row.id, Some(row.rev))], writes };
@@ -180,8 +180,7 @@ impl Engine {
     }
 }
 
-fn not_started(engine: &Engine) -> Error {
-    let _ = engine;
+fn not_started() -> Error {
     loopd_store::StoreError::Unavailable("the engine was not started".to_owned()).into()
 }
 

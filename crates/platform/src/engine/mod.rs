@@ -164,9 +164,9 @@ impl Engine {
 
     async fn announce(&self) -> Result<(), Error> {
         for (target, actor) in self.inner.targets.values() {
-            let online = target.executes.is_ok().then_some(i64::MAX).unwrap_or_default();
             let (name, description) = (target.name.clone(), target.description.chars().take(2000).collect());
-            let lease = (Some(online), target.is_demo());
+            // What can execute is there for as long as this process is; what cannot was never there.
+            let lease = (target.executes.is_err().then_some(0), target.is_demo());
             self.inner.platform.announce(actor, name, description, lease).await?;
         }
         Ok(())

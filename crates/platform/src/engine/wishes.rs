@@ -34,10 +34,11 @@ impl Engine {
     /// What a Run has consumed is known while it goes on, and written into the call when its phase changes.
     async fn current(&self, row: &Record) -> Result<HarnessCall, Error> {
         let mut call = shown(row)?;
-        if let (false, Some(run)) = (call.phase.is_final(), run_of(&call)) {
-            if let Some(run) = self.platform().store().run(run).await? {
-                call.spent = Spent { tokens: run.tokens, micro_usd: run.spent.0, iterations: run.iteration };
-            }
+        let open = run_of(&call).filter(|_| !call.phase.is_final());
+        if let Some(run) = open
+            && let Some(run) = self.platform().store().run(run).await?
+        {
+            call.spent = Spent { tokens: run.tokens, micro_usd: run.spent.0, iterations: run.iteration };
         }
         Ok(call)
     }
@@ -124,7 +125,7 @@ impl Engine {
     /// [`Error::Forbidden`].
     pub async fn resume(&self, by: &Caller, id: HarnessCallId, raise: Budget) -> Result<HarnessCall, Error> {
         by.must_write()?;
-        let (row, stored) = self.platform().readable_call(by, id).await?;
+        let (_, stored) = self.platform().readable_call(by, id).await?;
         let not_parked = || Error::conflict("call_not_parked", "the call does not wait at a limit");
         let run = run_of(&stored.call).ok_or_else(not_parked)?;
         let parked = self.platform().store().run(run).await?.ok_or_else(not_parked)?;
@@ -136,7 +137,6 @@ impl Engine {
         // Once per park: pressing twice raises once.
         let key = format!("reopen at {}", parked.head.0);
         self.tell(run, key, body).await.map_err(|error| sealed(error, not_parked()))?;
-        let _ = row;
         self.harness_call(by, id).await
     }
 

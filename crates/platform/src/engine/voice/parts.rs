@@ -27,12 +27,10 @@ impl Telling<'_> {
             // A kind of a later build says nothing here.
             let Ok(said) = Said::decode(entry.kind, &entry.record) else { continue };
             match said {
-                Said::Decided(decided) => self.speak(platform, entry, &decided.actions),
+                Said::Decided(decided) => self.speak(entry, &decided.actions),
                 Said::Intended(intended) => self.begins(platform, intended.call).await?,
                 Said::Settled(settled) if settled.joins == Some(Joins::Assistant) => {
-                    if settled.how == Settlement::Landed {
-                        self.reply(platform, entry);
-                    }
+                    self.reply(platform, entry, settled.how);
                 }
                 Said::Settled(settled) => {
                     let status = match settled.how {
@@ -74,7 +72,10 @@ impl Telling<'_> {
     }
 
     /// What a model says beside its tool uses. What it says at the end is the result.
-    fn reply(&mut self, platform: &Platform, entry: &Entry) {
+    fn reply(&mut self, platform: &Platform, entry: &Entry, how: Settlement) {
+        if how != Settlement::Landed {
+            return;
+        }
         let Ok(reply) = serde_json::from_slice::<ModelReply>(&entry.payload) else { return };
         if reply.tool_uses().next().is_none() {
             return;
@@ -89,8 +90,7 @@ impl Telling<'_> {
     }
 
     /// A Message of its own for each text that the Run publishes.
-    fn speak(&mut self, platform: &Platform, entry: &Entry, actions: &[ActionRecord]) {
-        let _ = platform;
+    fn speak(&mut self, entry: &Entry, actions: &[ActionRecord]) {
         let call = &self.call.1.call;
         for (action, number) in actions.iter().zip(0..) {
             let ActionRecord::Speak(span) = action else { continue };
