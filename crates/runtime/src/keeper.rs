@@ -63,7 +63,8 @@ pub async fn keep(runtime: Runtime, mut children: mpsc::UnboundedReceiver<RunId>
         }
         tokio::select! {
             hint = hints.recv() => match hint {
-                Ok(Hint::Run(_)) => {}
+                // No Run waits for a Feed.
+                Ok(Hint::Run(_) | Hint::Feed(_)) => {}
                 Ok(Hint::Inbox(run)) => look = !notify(&runtime, |id| id == run),
                 Ok(Hint::Foreign) | Err(RecvError::Lagged(_)) => {
                     notify(&runtime, |_| true);

@@ -17,8 +17,8 @@ use loopd_runtime::{
 };
 use loopd_store::memory::Fault;
 use loopd_store::{
-    Batch, Claim, Claimed, Hints, InboxBody, InboxItem, MemoryStore, Page, QuestionRow, Receipt, RunFilter, RunRow,
-    RunStatus, Snapshot, Store, StoreError, WorkerId, Write,
+    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hints, InboxBody, InboxItem, MemoryStore, Page, Query, QuestionRow,
+    Receipt, RunFilter, RunRow, RunStatus, Snapshot, Store, StoreError, WorkerId, Write,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -149,6 +149,18 @@ impl Store for Counting {
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
         self.wakes.fetch_add(1, Ordering::SeqCst);
         self.inner.next_wake().await
+    }
+    async fn records(&self, query: Query) -> Result<Vec<loopd_store::Record>, StoreError> {
+        self.inner.records(query).await
+    }
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
+        self.inner.feed(feed, after, limit).await
+    }
+    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
+        self.inner.feed_heads(feeds).await
+    }
+    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
+        self.inner.counter(counter).await
     }
     fn hints(&self) -> Hints {
         self.inner.hints()

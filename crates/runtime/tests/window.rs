@@ -104,6 +104,18 @@ impl Store for Disk {
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
         self.0.next_wake().await
     }
+    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
+        self.0.records(query).await
+    }
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
+        self.0.feed(feed, after, limit).await
+    }
+    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
+        self.0.feed_heads(feeds).await
+    }
+    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
+        self.0.counter(counter).await
+    }
     fn hints(&self) -> Hints {
         self.0.hints()
     }

@@ -4,12 +4,13 @@
 //! changes of a run row is collected and written once, at its end.
 
 use crate::failure::Result;
-use crate::rows;
+use crate::records::apply as records;
+use crate::{feeds, rows};
 use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq};
 use loopd_store::batch::head_after;
 use loopd_store::rows::Waiting;
 use loopd_store::{Batch, Expect, Expectation, InboxItem, QuestionRow, RunRow, RunStatus, StoreError, Write};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, params};
 
 /// Applies a Batch. On an error some of it may be written: the caller rolls back.
 pub(crate) fn batch(conn: &Connection, batch: &Batch) -> Result<()> {
@@ -47,8 +48,13 @@ struct LeaseColumns {
     wake_at: Option<i64>,
 }
 
-fn conflict<T>(expectation: Expectation) -> Result<T> {
+pub(crate) fn conflict<T>(expectation: Expectation) -> Result<T> {
     Err(StoreError::Conflict(expectation).into())
+}
+
+pub(crate) fn execute(conn: &Connection, sql: &str, params: impl Params) -> Result<()> {
+    conn.prepare_cached(sql)?.execute(params)?;
+    Ok(())
 }
 
 impl<'a> Rows<'a> {
@@ -89,6 +95,7 @@ impl<'a> Rows<'a> {
                 Some(_) => conflict(Expectation::Run(run)),
                 None => Ok(()),
             },
+            Expect::Record { table, id, rev } => records::check(self.conn, table, id, rev),
         }
     }
 
@@ -130,12 +137,18 @@ impl<'a> Rows<'a> {
                 let sql = "DELETE FROM question WHERE run = ?1 AND id = ?2";
                 self.execute(sql, params![key, question.0 as i64])
             }
+            Write::PutRecord(record, place) => records::put(self.conn, record, *place),
+            Write::DeleteRecord(table, id) => records::delete(self.conn, *table, *id),
+            Write::DeleteScope(table, scope) => records::delete_scope(self.conn, *table, *scope),
+            Write::Touch { table, key, place } => records::touch(self.conn, *table, key, *place),
+            Write::Publish(item) => feeds::publish(self.conn, item),
+            Write::EraseFeed(feed) => feeds::erase(self.conn, *feed),
+            Write::Count { counter, by, max } => feeds::count(self.conn, counter, *by, *max),
         }
     }
 
-    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<()> {
-        self.conn.prepare_cached(sql)?.execute(params)?;
-        Ok(())
+    fn execute(&self, sql: &str, params: impl Params) -> Result<()> {
+        execute(self.conn, sql, params)
     }
 
     fn create(&mut self, row: &RunRow) -> Result<()> {

@@ -4,17 +4,19 @@
 //! [`SqliteStore::open_client`] reads beside a driver and adds inbox items.
 //!
 //! Reading order: `role` (who drives), `writer` (how Batches share a flush), `turn` (how writers of several
-//! processes take turns), `apply` (what a Batch does to rows), `claims`, `queries`. No decision lives in SQL: it
-//! appends, reads and claims.
+//! processes take turns), `apply` (what a Batch does to rows), `claims`, `queries`, and then `records` and `feeds`, which
+//! write and read what is around Journals. No decision lives in SQL: it appends, reads and claims.
 #![forbid(unsafe_code)]
 
 mod apply;
 mod backup;
 mod claims;
 mod failure;
+mod feeds;
 mod poke;
 mod queries;
 mod reader;
+mod records;
 mod role;
 mod rows;
 mod schema;

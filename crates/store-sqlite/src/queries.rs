@@ -6,7 +6,7 @@ use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
 use loopd_store::{InboxItem, Page, QuestionRow, RunFilter, RunRow, Snapshot, StoreError};
 use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
 
-fn collect<T>(
+pub(crate) fn collect<T>(
     conn: &Connection,
     sql: &str,
     values: impl Params,
@@ -21,7 +21,7 @@ fn collect<T>(
     Ok(items)
 }
 
-fn limit(items: usize) -> i64 {
+pub(crate) fn limit(items: usize) -> i64 {
     i64::try_from(items).unwrap_or(i64::MAX)
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The newest schema that this build reads and writes.
-pub(crate) const SCHEMA: u32 = 2;
+pub(crate) const SCHEMA: u32 = 3;
 /// `lpd` and 0: marks the file as one of ours.
 pub(crate) const APPLICATION_ID: i32 = 0x6c70_6400;
 /// Bytes of a page. A commit writes whole pages: at 2 KiB a step of three Entries costs the least on the device.
@@ -20,7 +20,7 @@ const WAL_LIMIT: u32 = 16 << 20;
 /// How long to wait for another process; each holds the file for the length of one commit only.
 const BUSY: Duration = Duration::from_secs(5);
 /// Prepared statements per connection: more than there are.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 128;
 
 mod embedded {
     refinery::embed_migrations!("migrations");

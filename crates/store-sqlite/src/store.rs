@@ -3,18 +3,18 @@
 use crate::backup::{self, folder};
 use crate::failure::{Failure, Result};
 use crate::poke::{self, Ear};
-use crate::queries;
 use crate::reader::Readers;
 use crate::role::{self, Role, beside};
 use crate::schema::{self, Found};
 use crate::stats::{Counters, Stats};
 use crate::turn::{self, Turn};
 use crate::writer::{Reply, Request, Writer};
+use crate::{feeds, queries, records};
 use async_trait::async_trait;
 use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq, TimeMs};
 use loopd_store::{
-    Batch, Claim, Claimed, Hint, Hints, InboxItem, Page, QuestionRow, Receipt, RunFilter, RunRow, Snapshot, Store,
-    StoreError, WorkerId,
+    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hint, Hints, InboxItem, Page, Query, QuestionRow, Receipt, Record,
+    RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId,
 };
 use rusqlite::Connection;
 use std::fmt;
@@ -319,6 +319,23 @@ impl Store for SqliteStore {
 
     async fn next_wake(&self) -> Answer<Option<TimeMs>> {
         self.read(queries::next_wake).await
+    }
+
+    async fn records(&self, query: Query) -> Answer<Vec<Record>> {
+        self.read(move |conn| records::queries::records(conn, &query)).await
+    }
+
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Answer<Vec<FeedItem>> {
+        self.read(move |conn| feeds::items(conn, feed, after, limit)).await
+    }
+
+    async fn feed_heads(&self, feeds: &[Feed]) -> Answer<Vec<u64>> {
+        let feeds = feeds.to_vec();
+        self.read(move |conn| feeds::heads(conn, &feeds)).await
+    }
+
+    async fn counter(&self, counter: Counter) -> Answer<u64> {
+        self.read(move |conn| feeds::counter(conn, &counter)).await
     }
 
     fn hints(&self) -> Hints {

@@ -196,12 +196,19 @@ impl Request {
             Write::PutSnapshot(snapshot) => snapshot.body.len(),
             Write::PutBlob { bytes, .. } => bytes.len(),
             Write::AddInbox(item) | Write::Notify(item) => item.body.size(),
+            Write::PutRecord(record, _) => record.body.len() + record.words.as_ref().map_or(0, String::len),
+            Write::Publish(item) => item.body.len(),
             Write::CreateRun(_)
             | Write::UpdateRun { .. }
             | Write::ChangeDefinition { .. }
             | Write::TakeInbox { .. }
             | Write::OpenQuestion(_)
-            | Write::EndQuestion { .. } => 0,
+            | Write::EndQuestion { .. }
+            | Write::DeleteRecord(..)
+            | Write::DeleteScope(..)
+            | Write::Touch { .. }
+            | Write::EraseFeed(_)
+            | Write::Count { .. } => 0,
         };
         batch.writes.iter().map(bytes).sum()
     }

@@ -81,11 +81,11 @@ fn a_newer_schema_is_refused_untouched() {
     conn.pragma_update(None, "user_version", 5).unwrap();
     drop(conn);
     let before = files(folder.path());
-    let too_new = StoreError::TooNew { found: 7, supported: 2 };
+    let too_new = StoreError::TooNew { found: 7, supported: 3 };
     assert_eq!(error(&path), too_new);
     assert_eq!(SqliteStore::open_client(&path).map(|_| ()), Err(too_new.clone()));
     assert_eq!(files(folder.path()), before);
-    assert_eq!(too_new.to_string(), "the store has schema 7; this build reads up to 2: use a newer loopd");
+    assert_eq!(too_new.to_string(), "the store has schema 7; this build reads up to 3: use a newer loopd");
 }
 
 fn blob(n: u8, bytes: usize) -> Batch {

@@ -6,7 +6,8 @@ mod support;
 use loopd_kernel::{Epoch, RunId, Seq, TimeMs};
 use loopd_store::rows::ITEM_OVERHEAD;
 use loopd_store::{
-    Batch, Claim, InboxBody, RunFilter, RunRow, RunStatus, Runnable, Store, StoreError, WorkerId, Write,
+    Batch, Claim, InboxBody, Place, Query, Record, RecordId, RunFilter, RunRow, RunStatus, Runnable, Store, StoreError,
+    Table, WorkerId, Write,
 };
 use loopd_store_sqlite::SqliteStore;
 use rusqlite::types::Value;
@@ -20,13 +21,19 @@ mod embedded {
     refinery::embed_migrations!("migrations");
 }
 
-/// What the next schema adds, statement by statement.
-const SECOND: &str = include_str!("../migrations/V2__children.sql");
+/// What each schema adds to the one before, from the second one on.
+const LATER: [&str; 2] =
+    [include_str!("../migrations/V2__children.sql"), include_str!("../migrations/V3__records.sql")];
 /// As many signals wait for the first Run.
 const SIGNALS: usize = 300;
 
-fn statements() -> Vec<String> {
-    let code = SECOND.lines().map(|line| line.split("--").next().unwrap().trim_end());
+/// What is missing in a store of this schema, statement by statement.
+fn missing(schema: usize) -> Vec<String> {
+    LATER.iter().skip(schema - 1).flat_map(|migration| statements(migration)).collect()
+}
+
+fn statements(migration: &str) -> Vec<String> {
+    let code = migration.lines().map(|line| line.split("--").next().unwrap().trim_end());
     let code = code.collect::<Vec<_>>().join("\n");
     // The trigger's own statement ends inside a line.
     let statements = code.split(";\n").map(|statement| statement.trim().to_owned());
@@ -41,9 +48,9 @@ fn stored(n: usize) -> (String, i64) {
     (json, length)
 }
 
-/// A store as a build of schema 1 left it: a suspended Run with a Journal and much that waits, a parked one with a
+/// A store as a build of this schema left it: a suspended Run with a Journal and much that waits, a parked one with a
 /// wish to cancel, and one that has ended.
-fn first_schema(path: &Path) {
+fn store_of(schema: usize, path: &Path) {
     let mut conn = Connection::open(path).unwrap();
     conn.pragma_update(None, "page_size", 2048).unwrap();
     conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
@@ -56,7 +63,7 @@ fn first_schema(path: &Path) {
          PRAGMA application_id = 0x6c706400;",
     )
     .unwrap();
-    let runner = embedded::migrations::runner().set_target(refinery::Target::Version(1)).set_grouped(true);
+    let runner = embedded::migrations::runner().set_target(refinery::Target::Version(schema as _)).set_grouped(true);
     runner.run(&mut conn).unwrap();
 
     let mut runs = [row(1), row(2), row(3)];
@@ -121,7 +128,7 @@ fn select(conn: &Connection, sql: &str) -> Vec<Vec<Value>> {
 async fn opens_whole(path: &Path) -> SqliteStore {
     let store = SqliteStore::open_driver(path).unwrap();
     let conn = Connection::open(path).unwrap();
-    assert_eq!(select(&conn, "PRAGMA user_version"), [[Value::Integer(2)]]);
+    assert_eq!(select(&conn, "PRAGMA user_version"), [[Value::Integer(3)]]);
     assert_eq!(select(&conn, "PRAGMA integrity_check"), [[Value::Text("ok".to_owned())]]);
     opened_whole(&store).await;
     store
@@ -142,16 +149,16 @@ async fn opened_whole(store: &SqliteStore) {
     }
 }
 
-fn place() -> (TempDir, PathBuf) {
+fn place(schema: usize) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("loopd.db");
-    first_schema(&path);
+    store_of(schema, &path);
     (folder, path)
 }
 
 #[tokio::test]
 async fn a_store_of_the_first_schema_opens_keeps_its_rows_and_works() {
-    let (_folder, path) = place();
+    let (_folder, path) = place(1);
     let before = everything(&path);
     let text = format!("{} has to be opened by a driver first", path.display());
     assert_eq!(SqliteStore::open_client(&path).map(|_| ()), Err(StoreError::Unavailable(text)));
@@ -196,8 +203,30 @@ async fn a_store_of_the_first_schema_opens_keeps_its_rows_and_works() {
 }
 
 #[tokio::test]
+async fn a_store_of_the_second_schema_opens_and_takes_records() {
+    let (_folder, path) = place(2);
+    let store = opens_whole(&path).await;
+    let mut record = Record {
+        table: Table::Message,
+        id: RecordId([1; 16]),
+        scope: RecordId([2; 16]),
+        place: 1,
+        key: Some("key".to_owned()),
+        due: Some(TimeMs(5)),
+        rev: 1,
+        words: Some("a word".to_owned()),
+        body: b"{}".to_vec(),
+    };
+    let put = Write::PutRecord(Box::new(record.clone()), Place::Next);
+    store.commit(Batch { expect: Vec::new(), writes: vec![put] }).await.unwrap();
+    record.words = None;
+    let (table, scopes, text) = (record.table, vec![record.scope], "word".to_owned());
+    assert_eq!(store.records(Query::Search { table, scopes, text, limit: 9 }).await.unwrap(), [record]);
+}
+
+#[tokio::test]
 async fn a_client_that_was_there_before_the_migration_loses_no_item() {
-    let (_folder, path) = place();
+    let (_folder, path) = place(1);
     let conn = Connection::open(&path).unwrap();
     let mut add = conn.prepare("INSERT INTO inbox (run, key, at, moves, body) VALUES (1, ?1, 5000, 0, ?2)").unwrap();
     let store = opens_whole(&path).await;
@@ -215,7 +244,7 @@ async fn a_client_that_was_there_before_the_migration_loses_no_item() {
 
 #[tokio::test]
 async fn whoever_does_not_drive_writes_nothing_into_a_newer_schema() {
-    let (_folder, path) = place();
+    let (_folder, path) = place(1);
     let fenced = SqliteStore::open_driver_at(&path, TimeMs(0)).unwrap();
     let client = SqliteStore::open_client(&path).unwrap();
     let _driver = SqliteStore::open_driver_at(&path, TimeMs(i64::MAX / 2)).unwrap();
@@ -224,7 +253,7 @@ async fn whoever_does_not_drive_writes_nothing_into_a_newer_schema() {
     }
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 9).unwrap();
     let before = everything(&path);
-    let too_new = Err(StoreError::TooNew { found: 9, supported: 2 });
+    let too_new = Err(StoreError::TooNew { found: 9, supported: 3 });
     for store in [&client, &fenced] {
         assert_eq!(store.commit(signal(RunId([1; 16]), "later")).await.map(|_| ()), too_new);
     }
@@ -236,8 +265,8 @@ async fn whoever_does_not_drive_writes_nothing_into_a_newer_schema() {
 
 /// Makes one statement of the migration fail, looks that nothing is left of it, and mends the store.
 #[track_caller]
-fn fails(damage: &str, mend: &str) {
-    let (_folder, path) = place();
+fn fails(schema: usize, damage: &str, mend: &str) {
+    let (_folder, path) = place(schema);
     let conn = Connection::open(&path).unwrap();
     let intact = everything(&path);
     conn.execute_batch(damage).unwrap();
@@ -255,26 +284,40 @@ fn fails(damage: &str, mend: &str) {
 
 #[test]
 fn a_migration_that_fails_leaves_nothing_of_itself() {
-    fails("ALTER TABLE run ADD COLUMN parent TEXT", "ALTER TABLE run DROP COLUMN parent");
-    fails("CREATE INDEX run_parent ON run (tenant)", "DROP INDEX run_parent");
-    fails("ALTER TABLE inbox ADD COLUMN size INTEGER", "ALTER TABLE inbox DROP COLUMN size");
+    fails(1, "ALTER TABLE run ADD COLUMN parent TEXT", "ALTER TABLE run DROP COLUMN parent");
+    fails(1, "CREATE INDEX run_parent ON run (tenant)", "DROP INDEX run_parent");
+    fails(1, "ALTER TABLE inbox ADD COLUMN size INTEGER", "ALTER TABLE inbox DROP COLUMN size");
     let never = "BEGIN SELECT RAISE(ABORT, 'never'); END";
-    fails(&format!("CREATE TRIGGER never BEFORE UPDATE ON inbox {never}"), "DROP TRIGGER never");
-    fails(&format!("CREATE TRIGGER inbox_size BEFORE UPDATE ON question {never}"), "DROP TRIGGER inbox_size");
+    fails(1, &format!("CREATE TRIGGER never BEFORE UPDATE ON inbox {never}"), "DROP TRIGGER never");
+    fails(1, &format!("CREATE TRIGGER inbox_size BEFORE UPDATE ON question {never}"), "DROP TRIGGER inbox_size");
     let again = "CREATE INDEX inbox_waiting ON inbox (run) WHERE body IS NOT NULL";
-    fails("DROP INDEX inbox_waiting", again);
+    fails(1, "DROP INDEX inbox_waiting", again);
     // The very last thing: the note that it was applied.
     let note = format!("CREATE TRIGGER never BEFORE INSERT ON refinery_schema_history {never}");
-    fails(&note, "DROP TRIGGER never");
+    fails(1, &note, "DROP TRIGGER never");
+    fails(2, &note, "DROP TRIGGER never");
+    for schema in [1, 2] {
+        fails(schema, "CREATE TABLE record (id)", "DROP TABLE record");
+        fails(schema, "CREATE INDEX record_due ON run (tenant)", "DROP INDEX record_due");
+        // One of the tables that the index of words keeps for itself.
+        fails(schema, "CREATE TABLE record_words_docsize (id)", "DROP TABLE record_words_docsize");
+        fails(schema, "CREATE TABLE counter (name)", "DROP TABLE counter");
+    }
 }
 
 #[tokio::test]
 async fn a_migration_that_is_cut_off_leaves_nothing_of_itself() {
-    let (folder, path) = place();
+    for (schema, count) in [(1, 21), (2, 13)] {
+        let statements = missing(schema);
+        assert_eq!(statements.len(), count, "{statements:?}");
+        cut_off(schema, &statements).await;
+    }
+}
+
+async fn cut_off(schema: usize, statements: &[String]) {
+    let (folder, path) = place(schema);
     let before = everything(&path);
     let wal = |path: &Path| path.with_extension("db-wal");
-    let statements = statements();
-    assert_eq!(statements.len(), 8, "{statements:?}");
     let conn = Connection::open(&path).unwrap();
     // So few that a transaction writes pages long before its COMMIT.
     conn.pragma_update(None, "cache_size", 2).unwrap();

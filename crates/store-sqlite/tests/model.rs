@@ -11,33 +11,27 @@ use loopd_store::{
 };
 use loopd_store_sqlite::SqliteStore;
 use std::sync::Arc;
-use support::{row, step};
+use support::{Dice, row, step};
 use tempfile::TempDir;
 
 const RUNS: u8 = 5;
 
-/// A generator of numbers that a seed repeats (splitmix64).
-struct Dice(u64);
+/// What requests are made of.
+trait Proposes {
+    fn run(&mut self) -> RunId;
+    fn time(&mut self) -> TimeMs;
+    fn version(&mut self) -> String;
+    fn runnable(&mut self) -> Runnable;
+    fn status(&mut self) -> RunStatus;
+}
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-
+impl Proposes for Dice {
     fn run(&mut self) -> RunId {
         RunId([1 + self.roll(u64::from(RUNS)) as u8; 16])
     }
 
     fn time(&mut self) -> TimeMs {
         TimeMs(self.roll(20) as i64 * 100)
-    }
-
-    fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        if self.roll(2) == 0 { Some(make(self)) } else { None }
     }
 
     fn version(&mut self) -> String {

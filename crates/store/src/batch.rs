@@ -110,12 +110,13 @@ pub enum Write {
         /// The Question.
         question: QuestionId,
     },
-    /// Writes a Record, in the place of the one with its identity if there is one. A key that another Record of the
-    /// table and scope has is a conflict that names that one. Table, identity and scope of a Record never change.
+    /// Writes a Record, in the place of the one with its identity if there is one. Table, identity and scope of a Record
+    /// never change: another scope than it was written with is a conflict ([`Expectation::Record`]), looked at first. A
+    /// key that another Record of the table and scope has by then is a conflict that names that one.
     PutRecord(Box<Record>, Place),
-    /// Removes a Record, if it is there.
+    /// Removes a Record, if it is there. Its key is free again, its number is not.
     DeleteRecord(Table, RecordId),
-    /// Removes all Records of a scope.
+    /// Removes all Records that a table has of a scope; the numbers of the scope go on.
     DeleteScope(Table, RecordId),
     /// Moves every Record of the table with this key, whatever its scope, to `place` if that is further; nothing else
     /// of it changes, its revision included.
@@ -131,13 +132,14 @@ pub enum Write {
     Publish(NewItem),
     /// Removes all items of a Feed; its positions go on.
     EraseFeed(Feed),
-    /// Adds to a counter, which begins at 0 and never goes below. Beyond `max` it is a conflict.
+    /// Adds to a counter, which begins at 0 and stays there when more is taken than it has. Beyond `max` it is a
+    /// conflict, also when this write takes away and leaves too much.
     Count {
         /// The counter.
         counter: Counter,
         /// How much.
         by: i64,
-        /// What it must not exceed after this write.
+        /// What it must not exceed after this write; without it, what 64 bits hold.
         max: Option<u64>,
     },
 }

@@ -36,13 +36,13 @@ pub enum Expectation {
         /// The largest size.
         limit: usize,
     },
-    /// The Record has another revision than the Batch expected: `None` is absent.
+    /// The Record has another revision than the Batch expected, or another scope than the Batch writes it with.
     Record {
         /// The table.
         table: Table,
         /// The Record.
         id: RecordId,
-        /// What the store has.
+        /// The revision that the store has; `None` is absent.
         found: Option<u64>,
     },
     /// The key is taken by this Record.

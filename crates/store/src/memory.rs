@@ -1,6 +1,7 @@
 //! The in-memory store: for tests, for simulation, and as the model that other stores are compared with.
 
 mod faults;
+mod records;
 mod state;
 
 pub use faults::Fault;
@@ -8,6 +9,7 @@ pub use faults::Fault;
 use crate::batch::Batch;
 use crate::error::StoreError;
 use crate::port::{Claim, Claimed, Hint, Hints, Page, Receipt, RunFilter, Store};
+use crate::records::{Counter, Feed, FeedItem, Query, Record};
 use crate::rows::{InboxItem, QuestionRow, RunRow, Snapshot, WorkerId};
 use async_trait::async_trait;
 use faults::Policy;
@@ -175,6 +177,23 @@ impl Store for MemoryStore {
 
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
         Ok(self.state().next_wake())
+    }
+
+    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
+        Ok(self.state().records.find(&query))
+    }
+
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
+        Ok(self.state().records.feed(feed, after, limit))
+    }
+
+    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
+        let state = self.state();
+        Ok(feeds.iter().map(|feed| state.records.head(*feed)).collect())
+    }
+
+    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
+        Ok(self.state().records.counter(&counter))
     }
 
     fn hints(&self) -> Hints {

@@ -226,25 +226,25 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError`].
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError>;
 
-    /// Records.
+    /// The Records that the query asks for, all as of one moment and without their words.
     ///
     /// # Errors
     /// [`StoreError`].
     async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError>;
 
-    /// At most `limit` items of a Feed after a position, in order.
+    /// At most `limit` items of a Feed after a position, in order. Items that were erased are missing at the front.
     ///
     /// # Errors
     /// [`StoreError`].
     async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError>;
 
-    /// The last position of each of these Feeds; 0 where nothing was published yet.
+    /// The last position that each of these Feeds has given, in this order; 0 where nothing was published yet.
     ///
     /// # Errors
     /// [`StoreError`].
     async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError>;
 
-    /// What a counter stands at.
+    /// What a counter stands at; 0 when nobody has counted.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -5,6 +5,7 @@
 //! agree through [`crate::Expect::Record`]; writers that must not fail write without an expectation.
 
 use loopd_kernel::TimeMs;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What kind of thing a Record is. The numbers are stored.
@@ -63,7 +64,7 @@ impl Table {
     }
 }
 
-/// The identity of a Record within its table, of a scope, and of a Feed: 16 bytes.
+/// The identity of a Record within its table, of a scope, and of a Feed: 16 bytes, in the order of their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RecordId(pub [u8; 16]);
 
@@ -74,40 +75,54 @@ pub struct Record {
     pub table: Table,
     /// The identity, unique in the table.
     pub id: RecordId,
-    /// What it belongs to: lists and keys are per table and scope.
+    /// What it belongs to: lists and keys are per table and scope. It never changes.
     pub scope: RecordId,
     /// Its place in lists of the scope. Written as [`Place`] says.
     pub place: u64,
     /// A key, unique per table and scope; and what [`crate::Write::Touch`] finds it by.
     pub key: Option<String>,
-    /// When somebody has to look at it.
+    /// When somebody has to look at it. A write without it says that nobody has to any more.
     pub due: Option<TimeMs>,
-    /// How often it was written, from 1. Assigned by the store; what a write says here counts for nothing.
+    /// How often it was written, from 1; a Record that was removed and is written again begins at 1 again. Assigned by
+    /// the store; what a write says here counts for nothing.
     pub rev: u64,
-    /// The words it is found by; nothing finds it without them. Written, never read back (`None` in reads).
+    /// The text whose [`words`] it is found by; nothing finds it without them, and a write without them takes those of
+    /// the write before away. Written, never read back (`None` in reads).
     pub words: Option<String>,
     /// The body, by convention JSON.
     pub body: Vec<u8>,
 }
 
 /// Where a Record that is written stands.
+///
+/// The numbers of a table and scope are given once: a Batch that is not committed uses none, and removing Records gives
+/// none back. Two Records may stand at one place; their identities then order them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Where the store has it; a new one takes the next number.
     Keep,
-    /// The next number of its table and scope: 1, 2, 3, without a gap, in the order of commits.
+    /// The next number of its table and scope: 1, 2, 3, without a gap, in the order of commits. One that is there
+    /// already moves.
     Next,
-    /// Here.
+    /// Here, further or not. The next number stays what it is.
     At(u64),
 }
 
-/// What a Feed tells of.
+/// What a Feed tells of. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeedKind {
     /// A Conversation.
     Conversation = 1,
     /// An Actor: its wakes.
     Actor = 2,
+}
+
+impl FeedKind {
+    /// The stored number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
 }
 
 /// A Feed: a change log of one scope, numbered without a gap in the order of commits.
@@ -126,7 +141,8 @@ pub struct NewItem {
     pub feed: Feed,
     /// When.
     pub at: TimeMs,
-    /// The Record that it tells of; its place and revision after this Batch's writes so far are kept with the item.
+    /// The Record that it tells of; its place and revision after this Batch's writes so far are kept with the item,
+    /// or nothing when it is not there.
     pub of: Option<(Table, RecordId)>,
     /// The body, by convention JSON.
     pub body: Arc<[u8]>,
@@ -145,7 +161,7 @@ pub struct FeedItem {
     pub body: Vec<u8>,
 }
 
-/// A number that Batches add to and that may have an upper bound.
+/// A number that Batches add to and that may have an upper bound. It is known by its name alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Counter(pub String);
 
@@ -154,13 +170,13 @@ pub struct Counter(pub String);
 pub enum Query {
     /// The Record with this identity: none or one.
     Record(Table, RecordId),
-    /// The Records with these identities, in this order; those that are not there are left out.
+    /// The Records with these identities, in this order and as often; those that are not there are left out.
     These(Table, Vec<RecordId>),
     /// The Record with this key in the scope: none or one.
     Key(Table, RecordId, String),
     /// A part of the scope's list, by (place, identity).
     List(List),
-    /// Records that are due at `until`, the longest overdue first.
+    /// Records that are due at `until`, the longest overdue first, and by identity where they are equally so.
     Due {
         /// The table.
         table: Table,
@@ -169,8 +185,8 @@ pub enum Query {
         /// At most this many.
         limit: usize,
     },
-    /// Records of these scopes that hold all words of `text` (words are runs of letters and digits, in any case), the
-    /// latest place first. No word finds nothing.
+    /// Records of these scopes that hold all [`words`] of `text`, the greatest place first and at one place the greatest
+    /// identity. A text without a word finds nothing, whatever signs are in it.
     Search {
         /// The table.
         table: Table,
@@ -190,10 +206,65 @@ pub struct List {
     pub table: Table,
     /// The scope.
     pub scope: RecordId,
-    /// Where the page before ended; `None` begins at the start.
+    /// Where the page before ended: place and identity of its last Record, which need not be there any more; `None`
+    /// begins at the start.
     pub beyond: Option<(u64, RecordId)>,
-    /// The greatest place first.
+    /// The greatest place first, and at one place the greatest identity; else both the other way round.
     pub newest_first: bool,
     /// At most this many.
     pub limit: usize,
+}
+
+/// What a counter stands at after `by` was added, or taken away. `None`: more than `max`, or than 64 bits. For stores.
+#[must_use]
+pub fn count_after(before: u64, by: i64, max: Option<u64>) -> Option<u64> {
+    let after =
+        if by < 0 { before.saturating_sub(by.unsigned_abs()) } else { before.checked_add(by.unsigned_abs())? };
+    max.is_none_or(|max| after <= max).then_some(after)
+}
+
+/// A longer word counts for this many characters of it: nobody looks for what is longer, and what looks like a word
+/// of that length (encoded bytes, mostly) would only fill an index.
+pub const WORD_CHARS: usize = 128;
+
+/// The words of a text, each once: runs of letters and digits ([`char::is_alphanumeric`]), in lower case. For stores,
+/// so that all of them find the same.
+#[must_use]
+pub fn words(text: &str) -> BTreeSet<String> {
+    let runs = text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty());
+    let cut = |run: &str| run.chars().take(WORD_CHARS).collect::<String>();
+    runs.map(|run| cut(run).to_lowercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_known_by_their_numbers() {
+        for table in Table::ALL {
+            assert_eq!(Table::from_number(table.number()), Some(table));
+        }
+        assert_eq!(Table::from_number(0), None);
+        assert_eq!(Table::from_number(12), None);
+    }
+
+    #[test]
+    fn words_are_runs_of_letters_and_digits_in_lower_case() {
+        let table: [(&str, &[&str]); 8] = [
+            ("", &[]),
+            (" -*\"()\0:^+ ", &[]),
+            ("one two, ONE!", &["one", "two"]),
+            ("a_b-c.d", &["a", "b", "c", "d"]),
+            ("NEAR(x OR y)", &["near", "or", "x", "y"]),
+            ("Größe 12kg ½", &["12kg", "größe", "½"]),
+            ("ΟΔΟΣ", &["οδος"]),
+            ("don't", &["don", "t"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(words(text).iter().collect::<Vec<_>>(), expected, "{text}");
+        }
+        let long = words(&"ä".repeat(WORD_CHARS + 1));
+        assert_eq!(long, BTreeSet::from(["ä".repeat(WORD_CHARS)]));
+    }
 }

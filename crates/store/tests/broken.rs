@@ -7,8 +7,9 @@ use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
 use loopd_store::kit::{CASES, Features, Finding, Handle, Subject, Verdict, check};
 use loopd_store::rows::INBOX_BYTES;
 use loopd_store::{
-    Batch, Claim, Claimed, Expect, Expectation, Hint, Hints, InboxBody, InboxItem, MemoryStore, Page, QuestionRow,
-    Receipt, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId, Write,
+    Batch, Claim, Claimed, Counter, Expect, Expectation, Feed, FeedItem, Hint, Hints, InboxBody, InboxItem,
+    MemoryStore, Page, Query, QuestionRow, Receipt, Record, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId,
+    Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -416,6 +417,22 @@ impl Store for Broken {
         }
         let all = self.inner.runs(RunFilter { limit: usize::MAX, ..RunFilter::default() }).await?;
         Ok(all.items.iter().filter_map(|row| row.wake_at).min())
+    }
+
+    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
+        self.inner.records(query).await
+    }
+
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
+        self.inner.feed(feed, after, limit).await
+    }
+
+    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
+        self.inner.feed_heads(feeds).await
+    }
+
+    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
+        self.inner.counter(counter).await
     }
 
     fn hints(&self) -> Hints {

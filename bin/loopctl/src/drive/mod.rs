@@ -179,7 +179,7 @@ impl Worker {
                     let told = match hint {
                         Ok(Hint::Inbox(told)) => told == run,
                         Ok(Hint::Foreign) | Err(RecvError::Lagged(_)) => true,
-                        Ok(Hint::Run(_)) | Err(RecvError::Closed) => false,
+                        Ok(Hint::Run(_) | Hint::Feed(_)) | Err(RecvError::Closed) => false,
                     };
                     if told && !self.store.inbox(run, 1).await?.is_empty() {
                         return Ok(None);

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
 use loopd_store::{
-    Batch, Claim, Claimed, Hints, InboxItem, Page, QuestionRow, Receipt, RunFilter, RunRow, Snapshot, Store,
-    StoreError, WorkerId,
+    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hints, InboxItem, Page, Query, QuestionRow, Receipt, Record,
+    RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,6 +143,22 @@ impl Store for PatientStore {
 
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
         self.inner.next_wake().await
+    }
+
+    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
+        self.read(|| self.inner.records(query.clone())).await
+    }
+
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
+        self.read(|| self.inner.feed(feed, after, limit)).await
+    }
+
+    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
+        self.read(|| self.inner.feed_heads(feeds)).await
+    }
+
+    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
+        self.read(|| self.inner.counter(counter.clone())).await
     }
 
     fn hints(&self) -> Hints {

@@ -2,8 +2,8 @@
 
 use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq, TimeMs};
 use loopd_store::{
-    Batch, Claim, Claimed, Hints, InboxItem, MemoryStore, Page, QuestionRow, Receipt, RunFilter, RunRow, Snapshot,
-    Store, StoreError, WorkerId,
+    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hints, InboxItem, MemoryStore, Page, Query, QuestionRow, Receipt,
+    Record, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -98,6 +98,22 @@ impl Store for Dying {
 
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
         self.inner.next_wake().await
+    }
+
+    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
+        self.inner.records(query).await
+    }
+
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
+        self.inner.feed(feed, after, limit).await
+    }
+
+    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
+        self.inner.feed_heads(feeds).await
+    }
+
+    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
+        self.inner.counter(counter).await
     }
 
     fn hints(&self) -> Hints {

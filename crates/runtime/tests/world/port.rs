@@ -3,8 +3,8 @@
 
 use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
 use loopd_store::{
-    Batch, Claim, Claimed, Hint, Hints, InboxItem, MemoryStore, Page, QuestionRow, Receipt, RunFilter, RunRow,
-    Snapshot, Store, StoreError, WorkerId, Write,
+    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hint, Hints, InboxItem, MemoryStore, Page, Query, QuestionRow,
+    Receipt, Record, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId, Write,
 };
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -228,6 +228,26 @@ impl Store for Port {
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
         self.pass().await?;
         self.inner.next_wake().await
+    }
+
+    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
+        self.pass().await?;
+        self.inner.records(query).await
+    }
+
+    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
+        self.pass().await?;
+        self.inner.feed(feed, after, limit).await
+    }
+
+    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
+        self.pass().await?;
+        self.inner.feed_heads(feeds).await
+    }
+
+    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
+        self.pass().await?;
+        self.inner.counter(counter).await
     }
 
     fn hints(&self) -> Hints {

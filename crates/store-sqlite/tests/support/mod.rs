@@ -119,3 +119,20 @@ pub fn child(name: &str, argument: &str) -> Child {
 pub fn child_argument() -> Option<String> {
     std::env::var(CHILD).ok()
 }
+
+/// A generator of numbers that a seed repeats (splitmix64).
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+
+    pub fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.roll(2) == 0 { Some(make(self)) } else { None }
+    }
+}

@@ -37,7 +37,7 @@ impl Fault {
 fn expected_epoch(batch: &Batch) -> Epoch {
     let epoch = |expect: &Expect| match expect {
         Expect::RunAt { epoch, .. } => Some(*epoch),
-        Expect::RunAbsent(_) => None,
+        Expect::RunAbsent(_) | Expect::Record { .. } => None,
     };
     batch.expect.iter().find_map(epoch).unwrap_or_default()
 }

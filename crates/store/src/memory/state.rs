@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, Expect, Write, head_after};
 use crate::error::{Expectation, StoreError};
+use crate::memory::records::{self, Records};
 use crate::port::{Claim, Claimed, Page, RunFilter};
 use crate::rows::{InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, Waiting, WorkerId};
 use loopd_kernel::{Digest, Entry, QuestionId, RunId, Seq, TimeMs};
@@ -21,6 +22,7 @@ pub(super) struct State {
     admissions: BTreeMap<(String, String), RunId>,
     blobs: BTreeMap<Digest, Arc<[u8]>>,
     workers: BTreeMap<WorkerId, TimeMs>,
+    pub(super) records: Records,
     next_run: u64,
     next_item: i64,
 }
@@ -38,7 +40,7 @@ struct Run {
     questions: BTreeMap<QuestionId, QuestionRow>,
 }
 
-fn conflict<T>(expectation: Expectation) -> Result<T, StoreError> {
+pub(super) fn conflict<T>(expectation: Expectation) -> Result<T, StoreError> {
     Err(StoreError::Conflict(expectation))
 }
 
@@ -73,6 +75,7 @@ impl State {
             }
             Expect::RunAbsent(run) if self.runs.contains_key(&run) => conflict(Expectation::Run(run)),
             Expect::RunAbsent(_) => Ok(()),
+            Expect::Record { table, id, rev } => self.records.check(table, id, rev),
         }
     }
 
@@ -132,6 +135,13 @@ impl State {
                 let before = self.known_mut(run)?.questions.remove(&question);
                 Ok(on_run(run, move |run| restore(&mut run.questions, question, before)))
             }
+            Write::PutRecord(record, place) => self.records.put(*record, place).map(on_records),
+            Write::DeleteRecord(table, id) => Ok(on_records(self.records.delete(table, id))),
+            Write::DeleteScope(table, scope) => Ok(on_records(self.records.delete_scope(table, scope))),
+            Write::Touch { table, key, place } => Ok(on_records(self.records.touch(table, key, place))),
+            Write::Publish(item) => Ok(on_records(self.records.publish(item))),
+            Write::EraseFeed(feed) => Ok(on_records(self.records.erase(feed))),
+            Write::Count { counter, by, max } => self.records.count(counter, by, max).map(on_records),
         }
     }
 
@@ -246,7 +256,11 @@ fn on_run(id: RunId, undo: impl FnOnce(&mut Run) + 'static) -> Undo {
     })
 }
 
-fn restore<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, before: Option<V>) {
+fn on_records(undo: records::Undo) -> Undo {
+    Box::new(|state| undo(&mut state.records))
+}
+
+pub(super) fn restore<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, before: Option<V>) {
     match before {
         Some(value) => drop(map.insert(key, value)),
         None => drop(map.remove(&key)),
