@@ -21,6 +21,8 @@ pub struct Config {
     pub history_messages: usize,
     /// Bytes of them.
     pub history_bytes: usize,
+    /// How much the clocks of workers may differ, in milliseconds.
+    pub skew_ms: u64,
     /// Calls that execute at once, over all targets.
     pub slots: u32,
     /// Calls that execute at once on one target, where it says nothing else.
@@ -41,6 +43,7 @@ impl Default for Config {
             page: 200,
             history_messages: 20,
             history_bytes: 32 << 10,
+            skew_ms: 1000,
             slots: 50,
             target_slots: 16,
             queue: 1000,

@@ -15,12 +15,12 @@ pub mod engine;
 mod error;
 mod feeds;
 mod messages;
+mod pieces;
 mod questions;
 mod reading;
 mod rows;
 mod search;
 
-pub use access::Secret;
 pub use caller::Caller;
 pub use config::Config;
 pub use engine::Engine;

@@ -1,14 +1,511 @@
-//! Stub.
-#![allow(unused, missing_docs)]
-use crate::*;
-use loopd_protocol::*;
+//! Messages: saying, streaming, reading.
+
+use crate::conversations::{Found, membership, show, touch, wake};
+use crate::pieces;
+use crate::rows::{Tries, body, conversation_feed, digest, expect, named, publish, put, record, request_key};
+use crate::{Caller, Error, Platform};
+use loopd_kernel::TimeMs;
+use loopd_protocol::{
+    ActorKey, ActorKind, Block, ConversationId, End, ErrorNote, Event, Message, MessageId, MessageStatus, Open, Origin,
+    Said, Say, Update,
+};
+use loopd_store::{Batch, Expect, List, Place, Query, Record, RecordId, Table, Write};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a Message's text that search knows.
+const WORDS: usize = 64 << 10;
+
+/// Which part of a Conversation is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Window { After(u64), Before(u64), Latest }
+pub enum Window {
+    /// Messages behind this seq, the first of them.
+    After(u64),
+    /// Messages before this seq, the last of them.
+    Before(u64),
+    /// The last Messages.
+    Latest,
+}
+
+/// A Message as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    pub from: ActorKey,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<ActorKey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<MessageId>,
+    pub status: MessageStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorNote>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    pub created_at: i64,
+    pub updated_at: i64,
+    /// The digest of the request that began it.
+    pub request: String,
+    /// The parts of a Message that was said at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Vec<Block>>,
+    /// How many parts stand in Records of their own.
+    #[serde(default)]
+    pub count: u64,
+    /// The digest of the update that made this revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<String>,
+}
+
+/// A Message before it is said.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub id: MessageId,
+    pub from: ActorKey,
+    pub to: Vec<ActorKey>,
+    pub reply_to: Option<MessageId>,
+    pub blocks: Vec<Block>,
+    pub status: MessageStatus,
+    pub origin: Option<Origin>,
+    pub key: Option<String>,
+    pub request: String,
+}
+
+impl Draft {
+    pub(crate) fn stored(&self, at: TimeMs) -> Stored {
+        let inline = self.status.is_final();
+        Stored {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            reply_to: self.reply_to,
+            status: self.status,
+            error: None,
+            origin: self.origin.clone(),
+            created_at: at.0,
+            updated_at: at.0,
+            request: self.request.clone(),
+            blocks: inline.then(|| self.blocks.clone()),
+            count: if inline { 0 } else { self.blocks.len() as u64 },
+            update: None,
+        }
+    }
+
+    /// What saying it writes, besides what its addressees get.
+    pub(crate) fn writes(&self, conversation: ConversationId, at: TimeMs) -> Vec<Write> {
+        let (id, scope) = (RecordId(self.id.0), RecordId(conversation.0));
+        let stored = self.stored(at);
+        let words = stored.status.is_final().then(|| words(&self.blocks));
+        let row = Record { key: self.key.clone(), words, ..record(Table::Message, id, scope, &stored) };
+        let mut writes = vec![put(row, Place::Next)];
+        if !stored.status.is_final() {
+            writes.extend(self.blocks.iter().zip(0..).map(|(block, index)| pieces::whole(id, index, block)));
+        }
+        let message = shown((conversation, self.id), (0, 0), stored, self.blocks.clone());
+        let event = Event::Message { message: Box::new(message) };
+        writes.push(publish(conversation_feed(scope), at, Some((Table::Message, id)), &event));
+        writes.push(touch(conversation, at));
+        writes
+    }
+}
+
+/// The text that search finds a Message by.
+pub(crate) fn words(blocks: &[Block]) -> String {
+    let mut text = String::new();
+    for block in blocks.iter().map(Block::words).filter(|text| !text.is_empty()) {
+        let room = WORDS.saturating_sub(text.len());
+        text.push_str(block.get(..block.floor_char_boundary(room)).unwrap_or_default());
+        text.push('\n');
+    }
+    text
+}
+
+pub(crate) fn shown(
+    (conversation, id): (ConversationId, MessageId),
+    (seq, revision): (u64, u64),
+    stored: Stored,
+    blocks: Vec<Block>,
+) -> Message {
+    let block_count = stored.blocks.as_ref().map_or(stored.count, |blocks| blocks.len() as u64);
+    Message {
+        id,
+        conversation,
+        seq,
+        from: stored.from,
+        to: stored.to,
+        reply_to: stored.reply_to,
+        status: stored.status,
+        revision,
+        blocks,
+        block_count,
+        error: stored.error,
+        origin: stored.origin,
+        created_at: stored.created_at,
+        updated_at: stored.updated_at,
+    }
+}
+
+/// Actors that a text mentions as `@kind/key`.
+fn mentions(blocks: &[Block]) -> Vec<ActorKey> {
+    let mut found: Vec<ActorKey> = Vec::new();
+    for text in blocks.iter().map(Block::words) {
+        for (at, _) in text.match_indices('@') {
+            let before = text.get(..at).and_then(|before| before.chars().next_back());
+            if before.is_some_and(|before| before.is_alphanumeric()) {
+                continue;
+            }
+            let rest = text.get(at + 1..).unwrap_or_default();
+            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "/-_.".contains(c))).unwrap_or(rest.len());
+            let name = rest.get(..end).unwrap_or_default().trim_end_matches(['.', '-', '_', '/']);
+            if let Ok(actor) = name.parse()
+                && !found.contains(&actor)
+            {
+                found.push(actor);
+            }
+        }
+    }
+    found
+}
+
 impl Platform {
-    pub async fn say(&self, by: &Caller, conversation: ConversationId, key: &str, say: Say) -> Result<Said, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn begin(&self, by: &Caller, conversation: ConversationId, key: &str, open: Open) -> Result<Said, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn update(&self, by: &Caller, message: MessageId, update: Update) -> Result<Message, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn end(&self, by: &Caller, message: MessageId, end: End) -> Result<Message, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn messages(&self, by: &Caller, conversation: ConversationId, window: Window , limit: usize) -> Result<Vec<Message>, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn message(&self, by: &Caller, message: MessageId) -> Result<Message, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
+    /// Says a whole Message. The key makes it one Message, however often it is sent; an empty key says it each time.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Forbidden`], [`Error::Invalid`], [`Error::TooLarge`], and [`Error::Conflict`]
+    /// `key_taken` when the key said something else.
+    pub async fn say(&self, by: &Caller, conversation: ConversationId, key: &str, say: Say) -> Result<Said, Error> {
+        let draft = self.draft(by, key, say)?;
+        let mut tries = Tries::default();
+        loop {
+            let found = self.writable(by, conversation).await?;
+            if let Some(said) = self.said(&found, &draft).await? {
+                return Ok(said);
+            }
+            let (expect, writes) = self.saying(by, &found, &draft).await?;
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
+        }
+    }
+
+    /// Opens a Message that goes on with [`Platform::update`] and ends with [`Platform::end`].
+    ///
+    /// # Errors
+    /// As [`Platform::say`].
+    pub async fn begin(&self, by: &Caller, conversation: ConversationId, key: &str, open: Open) -> Result<Said, Error> {
+        let request = digest(&open);
+        let Open { actor, to, reply_to, blocks } = open;
+        let status = MessageStatus::Streaming;
+        let draft = self.drafted(by, (key, request), status, Say { actor, to, reply_to, blocks })?;
+        let mut tries = Tries::default();
+        loop {
+            let found = self.writable(by, conversation).await?;
+            if let Some(said) = self.said(&found, &draft).await? {
+                return Ok(said);
+            }
+            let (expect, writes) = self.saying(by, &found, &draft).await?;
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
+        }
+    }
+
+    /// A checked Message, as far as it can be without reading.
+    pub(crate) fn draft(&self, by: &Caller, key: &str, say: Say) -> Result<Draft, Error> {
+        if say.blocks.is_empty() {
+            return Err(Error::invalid("blocks", "at least one"));
+        }
+        let request = digest(&say);
+        self.drafted(by, (key, request), MessageStatus::Completed, say)
+    }
+
+    fn drafted(
+        &self,
+        by: &Caller,
+        (key, request): (&str, String),
+        status: MessageStatus,
+        say: Say,
+    ) -> Result<Draft, Error> {
+        let Say { actor, mut to, reply_to, blocks } = say;
+        let from = actor.unwrap_or_else(|| by.actor.clone());
+        if !by.speaks_as(&from) {
+            return Err(Error::Forbidden(format!("{} may not speak as {from}", by.actor)));
+        }
+        self.check_blocks(&blocks)?;
+        if to.len() > 20 {
+            return Err(Error::invalid("to", "at most 20"));
+        }
+        for mentioned in mentions(&blocks) {
+            if !to.contains(&mentioned) && to.len() < 20 {
+                to.push(mentioned);
+            }
+        }
+        let (id, key) = (MessageId(self.new_id()), request_key(&from, key));
+        Ok(Draft { id, from, to, reply_to, blocks, status, origin: None, key, request })
+    }
+
+    fn check_blocks(&self, blocks: &[Block]) -> Result<(), Error> {
+        if blocks.len() > 100 {
+            return Err(Error::invalid("blocks", "at most 100 at once"));
+        }
+        let bytes = serde_json::to_vec(blocks).unwrap_or_default().len();
+        let limit = self.config.message_bytes;
+        if bytes > limit {
+            return Err(Error::TooLarge { what: "the message", bytes, limit });
+        }
+        for block in blocks {
+            if block.kind().is_empty() {
+                return Err(Error::invalid("blocks", "each has a `type`"));
+            }
+            if block.is_reserved() {
+                let detail = format!("`{}` is written by the platform only: ask a question", block.kind());
+                return Err(Error::invalid("blocks", detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of the draft, if it was said.
+    pub(crate) async fn said(&self, found: &Found, draft: &Draft) -> Result<Option<Said>, Error> {
+        let before = match &draft.key {
+            Some(key) => self.by_key(Table::Message, found.scope(), key).await?,
+            None => self.get(Table::Message, RecordId(draft.id.0)).await?,
+        };
+        let Some(row) = before else { return Ok(None) };
+        let stored: Stored = body(&row)?;
+        if stored.request != draft.request {
+            return Err(Error::conflict("key_taken", "the key has said something else in this conversation"));
+        }
+        let already = row.id != RecordId(draft.id.0);
+        let message = self.whole(&row, self.config.shown_blocks as u64).await?;
+        Ok(Some(Said { message, already, calls: Vec::new() }))
+    }
+
+    /// What saying the draft expects and writes.
+    pub(crate) async fn saying(
+        &self,
+        by: &Caller,
+        found: &Found,
+        draft: &Draft,
+    ) -> Result<(Vec<Expect>, Vec<Write>), Error> {
+        let at = self.time();
+        if let Some(reply_to) = draft.reply_to {
+            let row = self.get(Table::Message, RecordId(reply_to.0)).await?;
+            if row.is_none_or(|row| row.scope != found.scope()) {
+                return Err(Error::invalid("reply_to", "it is not a message of this conversation"));
+            }
+        }
+        let mut expects = vec![found.unchanged()];
+        let mut to = Vec::new();
+        let mut joins = Vec::new();
+        let mut writes = Vec::new();
+        for actor in &draft.to {
+            let member = found.is_member(actor);
+            if !member && (actor.kind() == ActorKind::Person || self.actor(actor).await.is_err()) {
+                let detail = format!("{actor} is no member of this conversation");
+                // Whoever only mentioned them need not know who there is.
+                let explicit = !mentions(&draft.blocks).contains(actor);
+                if explicit { return Err(Error::invalid("to", detail)) } else { continue }
+            }
+            to.push(actor.clone());
+            if !member && actor.kind() == ActorKind::Operator {
+                joins.push(actor.owner());
+            }
+            if let Some((expect, work)) = self.work_for(found, actor, at).await? {
+                expects.push(expect);
+                writes.extend(work);
+            }
+        }
+        writes.extend(self.joining(found, joins, at));
+        let draft = Draft { to, ..draft.clone() };
+        writes.extend(draft.writes(found.id, at));
+        if draft.status.is_final() {
+            writes.extend(wakes(found, &by.actor, &draft.to, at));
+        }
+        Ok((expects, writes))
+    }
+
+    /// Makes Operators that are addressed members: they have to read what they are asked about.
+    fn joining(&self, found: &Found, joins: Vec<ActorKey>, at: TimeMs) -> Vec<Write> {
+        if joins.is_empty() {
+            return Vec::new();
+        }
+        let mut stored = found.stored.clone();
+        let mut writes = Vec::new();
+        for actor in joins {
+            writes.push(membership(found.id, &actor, at));
+            stored.members.push(actor);
+        }
+        let event = show(found.id, &stored, (found.row.rev + 1, at.0, 0, 0));
+        let event = Event::Conversation { conversation: Box::new(event) };
+        let mut row = record(Table::Conversation, found.row.id, found.row.scope, &stored);
+        row.key.clone_from(&found.row.key);
+        writes.push(put(row, Place::Keep));
+        writes.push(publish(conversation_feed(found.scope()), at, Some((Table::Conversation, found.row.id)), &event));
+        writes
+    }
+
+    /// A Message of which the caller is the speaker, and its Conversation.
+    async fn mine(&self, by: &Caller, id: MessageId) -> Result<(Record, Stored, Found), Error> {
+        let row = self.get(Table::Message, RecordId(id.0)).await?.ok_or_else(|| Error::not_found("message", id))?;
+        let found = self.writable(by, ConversationId(row.scope.0)).await;
+        let found = found.map_err(|error| hide(error, "message", id))?;
+        let stored: Stored = body(&row)?;
+        if !by.speaks_as(&stored.from) || stored.origin.as_ref().is_some_and(|origin| origin.run.is_some()) {
+            return Err(Error::Forbidden("only its speaker changes a message".to_owned()));
+        }
+        Ok((row, stored, found))
+    }
+
+    /// Goes on with an open Message.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] `revision` when the Message has another revision, `message_final` when it has ended;
+    /// [`Error::NotFound`], [`Error::Forbidden`], [`Error::Invalid`], [`Error::TooLarge`].
+    pub async fn update(&self, by: &Caller, message: MessageId, update: Update) -> Result<Message, Error> {
+        if update.ops.is_empty() || update.ops.len() > 100 {
+            return Err(Error::invalid("ops", "1 to 100"));
+        }
+        let this = digest(&update);
+        let mut tries = Tries::default();
+        loop {
+            let (row, stored, found) = self.mine(by, message).await?;
+            if row.rev == update.revision + 1 && stored.update.as_ref() == Some(&this) {
+                return self.whole(&row, self.config.shown_blocks as u64).await;
+            }
+            if stored.status.is_final() {
+                return Err(Error::conflict("message_final", "the message has ended"));
+            }
+            if row.rev != update.revision {
+                let detail = format!("the message has revision {}, not {}", row.rev, update.revision);
+                return Err(Error::conflict("revision", detail));
+            }
+            let at = self.time();
+            let (count, mut writes) = self.applied(&row, stored.count, &update.ops).await?;
+            let stored = Stored { count, updated_at: at.0, update: Some(this.clone()), ..stored };
+            writes.push(put(rewritten(&row, &stored), Place::Keep));
+            let (ops, revision) = (update.ops.clone(), row.rev + 1);
+            let event = Event::MessageUpdated { message, revision, ops };
+            writes.push(publish(conversation_feed(found.scope()), at, Some((Table::Message, row.id)), &event));
+            let expect = vec![expect(Table::Message, row.id, Some(row.rev))];
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
+        }
+    }
+
+    /// Ends an open Message. The same end again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] `message_final` when it has ended otherwise; [`Error::NotFound`], [`Error::Forbidden`],
+    /// [`Error::Invalid`].
+    pub async fn end(&self, by: &Caller, message: MessageId, end: End) -> Result<Message, Error> {
+        if !end.status.is_final() {
+            return Err(Error::invalid("status", "a final one: completed, failed, cancelled or expired"));
+        }
+        let mut tries = Tries::default();
+        loop {
+            let (row, stored, found) = self.mine(by, message).await?;
+            if stored.status.is_final() {
+                if stored.status == end.status && stored.error == end.error {
+                    return self.whole(&row, self.config.shown_blocks as u64).await;
+                }
+                return Err(Error::conflict("message_final", "the message has ended already"));
+            }
+            let at = self.time();
+            let said = self.whole(&row, u64::MAX).await?;
+            let stored =
+                Stored { status: end.status, error: end.error.clone(), updated_at: at.0, update: None, ..stored };
+            let mut writes = ending(&row, &stored, words(&said.blocks), at);
+            writes.push(touch(found.id, at));
+            writes.extend(wakes(&found, &by.actor, &stored.to, at));
+            let expect = vec![expect(Table::Message, row.id, Some(row.rev))];
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
+        }
+    }
+
+    /// A part of a Conversation, in the order of `seq`. Long Messages are shown with their first Blocks.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub async fn messages(
+        &self,
+        by: &Caller,
+        conversation: ConversationId,
+        window: Window,
+        limit: usize,
+    ) -> Result<Vec<Message>, Error> {
+        let found = self.readable(by, conversation).await?;
+        let rows = self.window(found.scope(), window, self.limit(limit)).await?;
+        let mut messages = Vec::with_capacity(rows.len());
+        for row in rows {
+            messages.push(self.whole(&row, self.config.shown_blocks as u64).await?);
+        }
+        Ok(messages)
+    }
+
+    pub(crate) async fn window(&self, scope: RecordId, window: Window, limit: usize) -> Result<Vec<Record>, Error> {
+        let (newest_first, beyond) = match window {
+            Window::After(seq) => (false, Some((seq, RecordId([0xff; 16])))),
+            Window::Before(seq) => (true, Some((seq, RecordId([0; 16])))),
+            Window::Latest => (true, None),
+        };
+        let list = List { table: Table::Message, scope, beyond, newest_first, limit };
+        let mut rows = self.store.records(Query::List(list)).await?;
+        if newest_first {
+            rows.reverse();
+        }
+        Ok(rows)
+    }
+
+    /// A Message with all its Blocks.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub async fn message(&self, by: &Caller, message: MessageId) -> Result<Message, Error> {
+        let row = self.get(Table::Message, RecordId(message.0)).await?;
+        let row = row.ok_or_else(|| Error::not_found("message", message))?;
+        let found = self.readable(by, ConversationId(row.scope.0)).await;
+        found.map_err(|error| hide(error, "message", message))?;
+        self.whole(&row, u64::MAX).await
+    }
+
+    /// The Message of a Record, with its first `blocks` Blocks.
+    pub(crate) async fn whole(&self, row: &Record, blocks: u64) -> Result<Message, Error> {
+        let stored: Stored = body(row)?;
+        let parts = match &stored.blocks {
+            Some(parts) => parts.clone(),
+            None => self.blocks(row.id, blocks).await?,
+        };
+        let ids = (ConversationId(row.scope.0), MessageId(row.id.0));
+        Ok(shown(ids, (row.place, row.rev), stored, parts))
+    }
+}
+
+/// To whoever may not know the Conversation, the thing itself is what there is not.
+pub(crate) fn hide(error: Error, what: &'static str, id: impl ToString) -> Error {
+    match error {
+        Error::NotFound { .. } => Error::not_found(what, id),
+        other => other,
+    }
+}
+
+/// A Message's Record with another body.
+pub(crate) fn rewritten(row: &Record, stored: &Stored) -> Record {
+    Record { key: row.key.clone(), ..record(Table::Message, row.id, row.scope, stored) }
+}
+
+/// What ending a Message writes.
+pub(crate) fn ending(row: &Record, stored: &Stored, words: String, at: TimeMs) -> Vec<Write> {
+    let ids = (ConversationId(row.scope.0), MessageId(row.id.0));
+    let message = shown(ids, (row.place, row.rev + 1), stored.clone(), Vec::new());
+    let event = Event::MessageEnded { message: Box::new(message) };
+    vec![
+        put(Record { words: Some(words), ..rewritten(row, stored) }, Place::Keep),
+        publish(conversation_feed(row.scope), at, Some((Table::Message, row.id)), &event),
+    ]
+}
+
+/// Tells those whom a whole Message is for: the addressees, or of one to everybody all members but the speaker.
+pub(crate) fn wakes(found: &Found, speaker: &ActorKey, to: &[ActorKey], at: TimeMs) -> Vec<Write> {
+    let mut whom: Vec<_> = if to.is_empty() { &found.stored.members } else { to }.iter().map(ActorKey::owner).collect();
+    whom.sort();
+    whom.dedup();
+    whom.retain(|actor| *actor != speaker.owner() && actor.kind() != ActorKind::Harness);
+    whom.iter().map(|actor| wake(actor, found.id, "message", at)).collect()
+}
+
+/// The identity of a Message that follows from something else, for example from a Question.
+pub(crate) fn message_of(name: &str) -> MessageId {
+    MessageId(named(name).0)
 }

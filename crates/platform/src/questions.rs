@@ -1,11 +1,453 @@
-//! Stub.
-#![allow(unused, missing_docs)]
-use crate::*;
-use loopd_protocol::*;
+//! Questions to people: asked once, ended once.
+
+use crate::conversations::{Found, wake};
+use crate::messages::{Draft, hide, message_of};
+use crate::rows::{EVERYTHING, Tries, body, conversation_feed, digest, expect, publish, put, record, request_key};
+use crate::{Caller, Error, Paging, Platform};
+use loopd_kernel::machine::accepts;
+use loopd_kernel::question::QuestionEnd;
+use loopd_kernel::{RunId, TimeMs};
+use loopd_protocol::{
+    ActorKey, ActorKind, Answer, Answered, AskKind, Block, ConversationId, Event, KnownBlock, MessageStatus,
+    NewQuestion, Origin, Page, Question, QuestionId, QuestionStatus, Role, Scope, Snapshot,
+};
+use loopd_store::{Batch, InboxBody, InboxItem, Place, Query, Record, RecordId, Table, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The longest time that a Question may stay open, in seconds: 30 days.
+const LONGEST_S: u64 = 30 * 86_400;
+
+/// A Question as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    pub question: Question,
+    /// The digest of the request that asked it.
+    pub request: String,
+    /// Its number in the Run that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_run: Option<u64>,
+}
+
+/// The Question of a Record.
+pub(crate) fn shown(row: &Record) -> Result<Question, Error> {
+    Ok(body::<Stored>(row)?.question)
+}
+
+/// What asking writes: the Question, that it is open, and the Message that shows it.
+pub(crate) fn asking(stored: &Stored, key: Option<String>, seq: Option<u64>, at: TimeMs) -> Vec<Write> {
+    let question = &stored.question;
+    let (id, scope) = (RecordId(question.id.0), RecordId(question.conversation.0));
+    // A Run's own timer ends its Questions.
+    let due = question.deadline.filter(|_| stored.of_run.is_none()).map(TimeMs);
+    let row = Record { key, due, ..record(Table::Question, id, scope, stored) };
+    let (prompt, number) = (question.prompt.clone(), question.id);
+    let block = match question.kind {
+        AskKind::Ask => KnownBlock::Ask { question: number, prompt },
+        AskKind::Confirm | AskKind::Resolve => KnownBlock::Confirm { question: number, prompt },
+    };
+    let origin = question.run.clone().map(|run| Origin { call: None, run: Some(run), seq });
+    let draft = Draft {
+        id: question.message,
+        from: question.from.clone(),
+        to: question.to.clone().into_iter().collect(),
+        reply_to: None,
+        blocks: vec![Block::Known(block)],
+        status: MessageStatus::Completed,
+        origin,
+        key: None,
+        request: String::new(),
+    };
+    let open = record(Table::Open, id, EVERYTHING, &question.conversation);
+    let event = Event::Question { question: Box::new(question.clone()) };
+    let mut writes = vec![put(row, Place::Next), put(open, Place::Next)];
+    writes.extend(draft.writes(question.conversation, at));
+    writes.push(publish(conversation_feed(scope), at, None, &event));
+    writes
+}
+
+/// What ending a Question writes; `stored` says how it ended.
+pub(crate) fn closing(row: &Record, stored: &Stored, at: TimeMs) -> Vec<Write> {
+    let question = &stored.question;
+    let next = Record { key: row.key.clone(), ..record(Table::Question, row.id, row.scope, stored) };
+    let event = Event::Question { question: Box::new(question.clone()) };
+    let mut writes = vec![
+        put(next, Place::Keep),
+        Write::DeleteRecord(Table::Open, row.id),
+        publish(conversation_feed(row.scope), at, None, &event),
+    ];
+    if question.from.kind() == ActorKind::Operator {
+        writes.push(wake(&question.from, question.conversation, "question", at));
+    }
+    writes
+}
+
+/// The Question and how it ended, as the Message of whoever answered.
+fn reply(question: &Question, answered: &Answered, at: TimeMs) -> Vec<Write> {
+    let snapshot = Snapshot {
+        question: question.id,
+        kind: question.kind,
+        title: question.title.clone(),
+        prompt: question.prompt.clone(),
+        choices: question.choices.clone(),
+        status: question.status,
+        value: answered.value.clone(),
+    };
+    let draft = Draft {
+        id: message_of(&format!("reply to {}", question.id)),
+        from: answered.by.clone(),
+        to: vec![question.from.clone()],
+        reply_to: Some(question.message),
+        blocks: vec![Block::Known(KnownBlock::Reply { snapshot })],
+        status: MessageStatus::Completed,
+        origin: None,
+        key: None,
+        request: String::new(),
+    };
+    draft.writes(question.conversation, at)
+}
+
 impl Platform {
-    pub async fn ask(&self, by: &Caller, conversation: ConversationId, key: &str, new: NewQuestion) -> Result<(Question, bool), Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn question(&self, by: &Caller, id: QuestionId) -> Result<Question, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn answer(&self, by: &Caller, id: QuestionId, answer: Answer) -> Result<Question, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn withdraw(&self, by: &Caller, id: QuestionId) -> Result<Question, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
-    pub async fn questions(&self, by: &Caller, conversation: Option<ConversationId>, paging: Paging) -> Result<Page<Question>, Error> { Err(Error::Store(loopd_store::StoreError::Unavailable("not built yet".to_owned()))) }
+    /// Asks a person. The deadline is fixed now; the same request under the same key is the same Question with the same
+    /// deadline. The flag: it was asked already.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] for anybody but Operators, Harnesses and admins; [`Error::Invalid`], [`Error::NotFound`],
+    /// and [`Error::Conflict`] `key_taken`.
+    pub async fn ask(
+        &self,
+        by: &Caller,
+        conversation: ConversationId,
+        key: &str,
+        new: NewQuestion,
+    ) -> Result<(Question, bool), Error> {
+        by.must_be(&[Role::Operator, Role::Harness])?;
+        check(&new)?;
+        let from = new.actor.clone().unwrap_or_else(|| by.actor.clone());
+        if !by.speaks_as(&from) {
+            return Err(Error::Forbidden(format!("{} may not ask as {from}", by.actor)));
+        }
+        let (id, request, key) = (QuestionId(self.new_id()), digest(&new), request_key(&from, key));
+        let mut tries = Tries::default();
+        loop {
+            let found = self.writable(by, conversation).await?;
+            let before = match &key {
+                Some(key) => self.by_key(Table::Question, found.scope(), key).await?,
+                None => self.get(Table::Question, RecordId(id.0)).await?,
+            };
+            if let Some(row) = before {
+                let stored: Stored = body(&row)?;
+                if stored.request != request {
+                    return Err(Error::conflict("key_taken", "the key has asked something else in this conversation"));
+                }
+                return Ok((stored.question, row.id != RecordId(id.0)));
+            }
+            if let Some(to) = new.to.as_ref().filter(|to| !found.is_member(to)) {
+                return Err(Error::invalid("to", format!("{to} is no member of this conversation")));
+            }
+            let at = self.time();
+            let stored =
+                Stored { question: asked(id, &found, &from, &new, at), request: request.clone(), of_run: None };
+            let mut writes = asking(&stored, key.clone(), None, at);
+            writes.extend(people(&found, new.to.as_ref()).map(|person| wake(person, conversation, "question", at)));
+            self.attempt(&mut tries, Batch { expect: vec![found.unchanged()], writes }).await?;
+        }
+    }
+
+    async fn question_row(&self, by: &Caller, id: QuestionId) -> Result<(Record, Stored, Found), Error> {
+        let row = self.get(Table::Question, RecordId(id.0)).await?.ok_or_else(|| Error::not_found("question", id))?;
+        let found = self.readable(by, ConversationId(row.scope.0)).await;
+        let found = found.map_err(|error| hide(error, "question", id))?;
+        let stored = body(&row)?;
+        Ok((row, stored, found))
+    }
+
+    /// The Question.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub async fn question(&self, by: &Caller, id: QuestionId) -> Result<Question, Error> {
+        Ok(self.question_row(by, id).await?.1.question)
+    }
+
+    /// Ends a Question by hand. Only a person does; the same answer by the same person again changes nothing. An answer
+    /// for a Run goes into its inbox in the same commit.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] `question_closed` when it has ended otherwise, or its deadline has passed;
+    /// [`Error::Forbidden`] for whoever may not answer it; [`Error::Invalid`] for an answer that does not fit;
+    /// [`Error::NotFound`].
+    pub async fn answer(&self, by: &Caller, id: QuestionId, answer: Answer) -> Result<Question, Error> {
+        by.must_write()?;
+        if by.actor.kind() != ActorKind::Person {
+            return Err(Error::Forbidden("only a person answers a question".to_owned()));
+        }
+        let mut tries = Tries::default();
+        loop {
+            let (row, stored, _) = self.question_row(by, id).await?;
+            let question = &stored.question;
+            if question.to.as_ref().is_some_and(|to| *to != by.actor) {
+                return Err(Error::Forbidden("the question is for somebody else".to_owned()));
+            }
+            if question.status != QuestionStatus::Open {
+                let same = question.answer.as_ref().is_some_and(|before| {
+                    question.status == answer.status
+                        && before.by == by.actor
+                        && before.value == answer.value
+                        && before.scope == answer.scope
+                });
+                return if same { Ok(question.clone()) } else { Err(closed(question)) };
+            }
+            fits(question, &answer)?;
+            let at = self.time();
+            if question.deadline.is_some_and(|deadline| at.0 >= deadline) {
+                // Of a Run its own timer ends it; what comes now is late either way.
+                if stored.of_run.is_some() {
+                    return Err(Error::conflict("question_closed", "its deadline has passed"));
+                }
+                self.attempt(&mut tries, expiry(&row, &stored, at)).await?;
+                continue;
+            }
+            let answered =
+                Answered { by: by.actor.clone(), at: at.0, value: answer.value.clone(), scope: answer.scope };
+            let ended = Question { status: answer.status, answer: Some(answered.clone()), ..question.clone() };
+            let mut writes = closing(&row, &Stored { question: ended.clone(), ..stored.clone() }, at);
+            writes.extend(reply(&ended, &answered, at));
+            if let Some(number) = stored.of_run {
+                writes.push(self.pass_on(question, number, &answer, by, at).await?);
+            }
+            let expect = vec![expect(Table::Question, row.id, Some(row.rev))];
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
+        }
+    }
+
+    /// The inbox item that tells a Run the answer, once it would take it.
+    async fn pass_on(
+        &self,
+        question: &Question,
+        number: u64,
+        answer: &Answer,
+        by: &Caller,
+        at: TimeMs,
+    ) -> Result<Write, Error> {
+        let run: RunId = question.run.as_deref().unwrap_or_default().parse().map_err(|_| closed(question))?;
+        let open = self.store.questions(Some(run), usize::MAX).await?;
+        let open = open.iter().find(|row| row.question.id.0 == number).ok_or_else(|| closed(question))?;
+        let end = match answer.status {
+            QuestionStatus::Declined => QuestionEnd::Declined,
+            QuestionStatus::Dismissed => QuestionEnd::Dismissed,
+            QuestionStatus::Answered | QuestionStatus::Open | QuestionStatus::TimedOut | QuestionStatus::Withdrawn => {
+                QuestionEnd::Answered
+            }
+        };
+        let value = match (question.kind, end) {
+            (AskKind::Confirm, QuestionEnd::Answered) => "true".to_owned(),
+            (_, QuestionEnd::Answered) => answer.value.as_ref().map(Value::to_string).unwrap_or_default(),
+            _ => String::new(),
+        };
+        accepts(&open.question, end, &value, at, self.config.skew_ms)
+            .map_err(|refused| Error::invalid("value", refused.to_string()))?;
+        let (question_id, actor) = (open.question.id, by.actor.to_string());
+        let body = InboxBody::Answer { question: question_id, end, actor, value };
+        Ok(Write::AddInbox(InboxItem { id: 0, run, key: format!("answer {}", question.id), at, body }))
+    }
+
+    /// Takes a Question back, for whoever asked it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] `question_closed` when it has ended otherwise; [`Error::Forbidden`], [`Error::NotFound`].
+    pub async fn withdraw(&self, by: &Caller, id: QuestionId) -> Result<Question, Error> {
+        by.must_write()?;
+        let mut tries = Tries::default();
+        loop {
+            let (row, stored, _) = self.question_row(by, id).await?;
+            let question = &stored.question;
+            if stored.of_run.is_some() || !(by.speaks_as(&question.from) || by.is_admin()) {
+                return Err(Error::Forbidden("only whoever asked takes a question back".to_owned()));
+            }
+            match question.status {
+                QuestionStatus::Withdrawn => return Ok(question.clone()),
+                QuestionStatus::Open => {}
+                QuestionStatus::Answered
+                | QuestionStatus::Declined
+                | QuestionStatus::Dismissed
+                | QuestionStatus::TimedOut => return Err(closed(question)),
+            }
+            let ended = Question { status: QuestionStatus::Withdrawn, ..question.clone() };
+            let writes = closing(&row, &Stored { question: ended, ..stored.clone() }, self.time());
+            let expect = vec![expect(Table::Question, row.id, Some(row.rev))];
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
+        }
+    }
+
+    /// A part of the list of open Questions that the caller may answer, the longest open first; of one Conversation, or
+    /// of all of theirs.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Invalid`] for a cursor that no list returned.
+    pub async fn questions(
+        &self,
+        by: &Caller,
+        conversation: Option<ConversationId>,
+        paging: Paging,
+    ) -> Result<Page<Question>, Error> {
+        if let Some(id) = conversation {
+            self.readable(by, id).await?;
+        }
+        let (open, next) = self.page((Table::Open, EVERYTHING), false, &paging).await?;
+        let ids = open.iter().map(|row| row.id).collect();
+        let mut items = Vec::new();
+        for row in self.store.records(Query::These(Table::Question, ids)).await? {
+            let question = shown(&row)?;
+            let asked_here = conversation.is_none_or(|id| id == question.conversation);
+            let for_them = question.to.as_ref().is_none_or(|to| *to == by.actor || by.is_admin());
+            if asked_here && for_them && self.readable(by, question.conversation).await.is_ok() {
+                items.push(question);
+            }
+        }
+        Ok(Page { items, next })
+    }
+
+    /// Ends Questions whose deadline has passed; returns how many it looked at.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn expire_questions(&self) -> Result<usize, Error> {
+        let (table, until, limit) = (Table::Question, self.time(), 100);
+        let due = self.store.records(Query::Due { table, until, limit }).await?;
+        for row in &due {
+            let stored: Stored = body(row)?;
+            // Somebody may answer at this moment: then this one changes nothing, and the next look finds nothing due.
+            self.attempt(&mut Tries::default(), expiry(row, &stored, self.time())).await?;
+        }
+        Ok(due.len())
+    }
+}
+
+fn expiry(row: &Record, stored: &Stored, at: TimeMs) -> Batch {
+    let ended = Question { status: QuestionStatus::TimedOut, ..stored.question.clone() };
+    let writes = closing(row, &Stored { question: ended, ..stored.clone() }, at);
+    Batch { expect: vec![expect(Table::Question, row.id, Some(row.rev))], writes }
+}
+
+fn closed(question: &Question) -> Error {
+    let how = match question.status {
+        QuestionStatus::Open => "the run that asked needs no answer any more",
+        QuestionStatus::Answered => "it has been answered",
+        QuestionStatus::Declined => "it has been declined",
+        QuestionStatus::Dismissed => "it has been dismissed",
+        QuestionStatus::TimedOut => "its deadline has passed",
+        QuestionStatus::Withdrawn => "it has been withdrawn",
+    };
+    Error::conflict("question_closed", how)
+}
+
+fn people<'a>(found: &'a Found, to: Option<&'a ActorKey>) -> impl Iterator<Item = &'a ActorKey> {
+    let everybody = found.stored.members.iter().filter(move |member| to.is_none_or(|to| to == *member));
+    everybody.filter(|member| member.kind() == ActorKind::Person)
+}
+
+fn asked(id: QuestionId, found: &Found, from: &ActorKey, new: &NewQuestion, at: TimeMs) -> Question {
+    let timeout_ms = i64::try_from(new.timeout_s.saturating_mul(1000)).unwrap_or(i64::MAX);
+    Question {
+        id,
+        conversation: found.id,
+        message: message_of(&id.to_string()),
+        kind: new.kind,
+        from: from.clone(),
+        to: new.to.clone(),
+        title: new.title.clone(),
+        prompt: new.prompt.clone(),
+        choices: new.choices.clone(),
+        free_text: new.free_text || (new.choices.is_empty() && new.schema.is_none() && new.kind == AskKind::Ask),
+        schema: new.schema.clone(),
+        authorises: new.authorises.clone(),
+        status: QuestionStatus::Open,
+        answer: None,
+        asked_at: at.0,
+        deadline: Some(at.0.saturating_add(timeout_ms)),
+        run: None,
+    }
+}
+
+fn check(new: &NewQuestion) -> Result<(), Error> {
+    let chars = |text: &str| text.chars().count();
+    if new.kind == AskKind::Resolve {
+        return Err(Error::invalid("kind", "ask or confirm"));
+    }
+    if new.prompt.trim().is_empty() || chars(&new.prompt) > 10_000 {
+        return Err(Error::invalid("prompt", "1 to 10,000 characters"));
+    }
+    if chars(&new.title) > 200 {
+        return Err(Error::invalid("title", "at most 200 characters"));
+    }
+    if !(1..=LONGEST_S).contains(&new.timeout_s) {
+        return Err(Error::invalid("timeout_s", "1 second to 30 days"));
+    }
+    if new.to.as_ref().is_some_and(|to| to.kind() != ActorKind::Person) {
+        return Err(Error::invalid("to", "a person"));
+    }
+    let values: Vec<_> = new.choices.iter().map(|choice| &choice.value).collect();
+    let doubled = values.iter().enumerate().any(|(at, value)| values.iter().skip(at + 1).any(|other| other == value));
+    if values.len() > 50 || doubled || values.iter().any(|value| value.is_empty() || value.len() > 1000) {
+        return Err(Error::invalid("choices", "at most 50, each value once, 1 to 1,000 bytes"));
+    }
+    let form = new.schema.is_some();
+    if new.kind == AskKind::Confirm && (form || new.free_text || !new.choices.is_empty()) {
+        return Err(Error::invalid("kind", "a confirm has neither choices nor free text nor a schema"));
+    }
+    if form && (new.free_text || !new.choices.is_empty()) {
+        return Err(Error::invalid("schema", "not together with choices or free text"));
+    }
+    if let Some(schema) = &new.schema {
+        let bytes = schema.to_string().len();
+        if bytes > 64 << 10 {
+            return Err(Error::TooLarge { what: "the schema", bytes, limit: 64 << 10 });
+        }
+        jsonschema::validator_for(schema).map_err(|error| Error::invalid("schema", error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Whether the answer is one to this Question.
+fn fits(question: &Question, answer: &Answer) -> Result<(), Error> {
+    let wrong = |detail: &str| Err(Error::invalid("value", detail));
+    if question.run.is_some() && answer.scope != Scope::Once {
+        return Err(Error::invalid("scope", "the question of a run is answered `once`"));
+    }
+    match answer.status {
+        QuestionStatus::Answered => {}
+        QuestionStatus::Declined | QuestionStatus::Dismissed if question.kind == AskKind::Resolve => {
+            return Err(Error::invalid("status", "what became of the call has to be said"));
+        }
+        QuestionStatus::Declined | QuestionStatus::Dismissed => {
+            return if answer.value.is_some() { wrong("only with `answered`") } else { Ok(()) };
+        }
+        QuestionStatus::Open | QuestionStatus::TimedOut | QuestionStatus::Withdrawn => {
+            return Err(Error::invalid("status", "answered, declined or dismissed"));
+        }
+    }
+    match (question.kind, &answer.value) {
+        (AskKind::Confirm, None | Some(Value::Bool(true))) => Ok(()),
+        (AskKind::Confirm, Some(_)) => wrong("a confirm that is answered is accepted: `true`, or no value"),
+        (AskKind::Ask | AskKind::Resolve, None) => wrong("an answer has a value"),
+        (AskKind::Resolve, Some(_)) => Ok(()),
+        (AskKind::Ask, Some(value)) => match &question.schema {
+            Some(schema) => conforms(schema, value),
+            None => match value.as_str() {
+                Some(text) if text.len() > 100_000 => wrong("at most 100,000 bytes"),
+                Some(text) if question.free_text || question.choices.iter().any(|choice| choice.value == text) => {
+                    Ok(())
+                }
+                Some(_) => wrong("one of the choices"),
+                None => wrong("a text"),
+            },
+        },
+    }
+}
+
+fn conforms(schema: &Value, value: &Value) -> Result<(), Error> {
+    // A schema that does not compile cannot refuse an answer: the Run that asked checks by itself.
+    let Ok(validator) = jsonschema::validator_for(schema) else { return Ok(()) };
+    validator.validate(value).map_err(|error| Error::invalid("value", format!("{}: {error}", error.instance_path())))
 }

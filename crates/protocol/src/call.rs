@@ -64,6 +64,19 @@ pub enum OnPark {
     Fail,
 }
 
+/// How soon a call gets a slot, compared with others that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// After all others.
+    Low,
+    /// In turn.
+    #[default]
+    Normal,
+    /// Before all others.
+    High,
+}
+
 /// What a call may consume at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -125,6 +138,9 @@ pub struct HarnessCall {
     /// What becomes of it when its Run parks.
     #[serde(default)]
     pub on_park: OnPark,
+    /// How soon it gets a slot.
+    #[serde(default)]
+    pub priority: Priority,
     /// Where it stands.
     pub phase: CallPhase,
     /// What it waits for, or how its Run ended: the name of the outcome.
@@ -202,6 +218,9 @@ pub struct NewCall {
     /// What becomes of it when its Run parks.
     #[serde(default)]
     pub on_park: OnPark,
+    /// How soon it gets a slot.
+    #[serde(default)]
+    pub priority: Priority,
 }
 
 const fn half_an_hour() -> u64 {

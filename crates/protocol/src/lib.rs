@@ -20,7 +20,7 @@ pub use access::{AuditEntry, NewToken, Role, SignIn, Token, TokenMade, WhoAmI};
 pub use actor::{Actor, ActorKey, ActorKind, NotAnActor, Registration};
 pub use artifact::Artifact;
 pub use block::{Block, BlockOp, KnownBlock, PlanStep, ToolStatus};
-pub use call::{Budget, CallPhase, Called, HarnessCall, NewCall, OnPark, Spent, Steer, Steered, Target};
+pub use call::{Budget, CallPhase, Called, HarnessCall, NewCall, OnPark, Priority, Spent, Steer, Steered, Target};
 pub use conversation::{ChangeConversation, Conversation, MemberChange, NewConversation, WorkOf};
 pub use feed::{Delta, Event, FeedEvent, Wake};
 pub use ids::{ArtifactId, ConversationId, HarnessCallId, MessageId, NotAnId, QuestionId, TokenId};

@@ -92,6 +92,9 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Say {
+    /// Who speaks: the caller, or a role of theirs; the caller without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<ActorKey>,
     /// To whom, besides those whom the text mentions as `@kind/key`; empty is everybody. At most 20.
     #[serde(default)]
     #[schema(max_items = 20)]
@@ -120,6 +123,9 @@ pub struct Said {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
+    /// Who speaks: the caller, or a role of theirs; the caller without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<ActorKey>,
     /// To whom.
     #[serde(default)]
     #[schema(max_items = 20)]

@@ -164,6 +164,9 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewQuestion {
+    /// Who asks: the caller, or a role of theirs; the caller without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<ActorKey>,
     /// What kind of answer is wanted: `ask` or `confirm`.
     pub kind: AskKind,
     /// Who may answer; any person of the Conversation without one.

@@ -40,6 +40,9 @@ pub enum StartError {
     /// The Loop panicked over the input.
     #[error("the loop panicked while it read the input")]
     InitPanicked,
+    /// Something that the caller expected, or that its own writes need, is otherwise. Nothing was started.
+    #[error("the run was not started, because something else changed: {0:?}")]
+    Conflict(Expectation),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -15,6 +15,7 @@ mod keeper;
 #[cfg(feature = "kit")]
 pub mod kit;
 mod limits;
+mod outlet;
 pub mod ports;
 pub mod program;
 mod results;
@@ -29,12 +30,13 @@ pub use config::Config;
 pub use driver::{CommitError, DriveError, LoadError, load};
 pub use forecast::{Forecast, forecast};
 pub use handle::{Answer, AnswerError, Driven, RunEnd, StartError, Started, answer, tell};
+pub use outlet::{Before, Outlet, Stepped};
 pub use ports::{
     CallContext, Clock, Delta, Entropy, Exchange, Model, ModelAnswer, ModelError, ModelRequest, ProbeAnswer, Results,
     Tool, ToolError,
 };
 pub use program::{CannotRun, FixedPrograms, Program, Programs};
 pub use runtime::Runtime;
-pub use start::FirstSignal;
+pub use start::{Beginning, FirstSignal};
 pub use system::{SystemClock, SystemEntropy};
 pub use tool_fn::{ProbedFn, ToolFn, keyed_tool_fn, probed_tool_fn, tool_fn};

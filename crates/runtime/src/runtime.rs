@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::driver::{self, Activation, DriveError, Holder, Lease, Loaded, Patience, PatientStore, Performer, Signals};
 use crate::family::Family;
 use crate::handle::{Answer, AnswerError, Driven, RunEnd, StartError, answer, tell};
+use crate::outlet::Outlet;
 use crate::ports::{Clock, Delta, Entropy};
 use crate::program::{Program, Programs};
 use crate::system::{SystemClock, SystemEntropy};
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     /// promised.
     pub beating: tokio::sync::Mutex<()>,
     pub turns: Turns,
+    /// Who adds writes to the commits of Runs.
+    pub outlet: Option<Arc<dyn Outlet>>,
     /// Only where nothing is claimed: there children would wait for ever.
     pub family: Option<Arc<Family>>,
     /// Held while a Run is looked up, claimed and noted as active, so that two of us never claim one Run.
@@ -68,6 +71,7 @@ pub struct Builder {
     entropy: Arc<dyn Entropy>,
     config: Config,
     deltas: Option<mpsc::UnboundedSender<Delta>>,
+    outlet: Option<Arc<dyn Outlet>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -95,6 +99,13 @@ impl Builder {
     #[must_use]
     pub fn deltas(mut self, deltas: mpsc::UnboundedSender<Delta>) -> Self {
         self.deltas = Some(deltas);
+        self
+    }
+
+    /// Who adds writes to the commits of Runs. Without one nothing is added.
+    #[must_use]
+    pub fn outlet(mut self, outlet: Arc<dyn Outlet>) -> Self {
+        self.outlet = Some(outlet);
         self
     }
 
@@ -126,6 +137,7 @@ impl Builder {
             lease: Arc::default(),
             beating: tokio::sync::Mutex::default(),
             turns: Turns::default(),
+            outlet: self.outlet,
             family: (!config.claims).then(|| Arc::new(family)),
             claiming: tokio::sync::Mutex::default(),
             lost: Mutex::default(),
@@ -151,6 +163,7 @@ impl Runtime {
             entropy: Arc::new(SystemEntropy::default()),
             config: Config::default(),
             deltas: None,
+            outlet: None,
         }
     }
 
@@ -267,6 +280,7 @@ impl Runtime {
         let performer = inner.performer.clone();
         let store = Arc::new(PatientStore::new(inner.store.clone(), performer.patience.clone()));
         let activation = Activation::new(store, program, performer, holder, signals, loaded);
+        let activation = activation.beside(inner.outlet.clone());
         let entry = ActiveEntry { runtime: self.clone(), run, mine };
         self.inner.tasks.spawn(async move {
             let inner = &entry.runtime.inner;

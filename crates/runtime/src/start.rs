@@ -2,12 +2,13 @@
 
 use crate::driver::{self, CommitError, Loaded};
 use crate::handle::{Driven, StartError, Started};
+use crate::outlet::{self, Before, Stepped};
 use crate::program::Program;
 use crate::runtime::Runtime;
 use loopd_kernel::machine::{Admission, Env, Input, Pace, Step};
 use loopd_kernel::record::Record;
-use loopd_kernel::{Epoch, Machine, Projection, RunId, TimeMs};
-use loopd_store::{Expect, Expectation, InboxBody, InboxItem, StoreError, Write};
+use loopd_kernel::{Epoch, Machine, Projection, RunId, Seq, TimeMs};
+use loopd_store::{Batch, Expect, Expectation, InboxBody, InboxItem, RunFilter, RunStatus, StoreError, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,26 @@ pub struct FirstSignal {
     pub key: String,
 }
 
+/// How a Run begins when its caller has a say in its first commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beginning {
+    /// The identity of the Run; [`Runtime::new_run`] makes one.
+    pub run: RunId,
+    /// What has to hold besides, of Records. Looked at after the Run's own expectation.
+    pub expect: Vec<Expect>,
+    /// What is written besides, after the Run's own writes and before those of the worker's
+    /// [`crate::Outlet`], which finds none of it in the store yet.
+    pub writes: Vec<Write>,
+}
+
+impl Beginning {
+    /// This identity, and nothing besides.
+    #[must_use]
+    pub const fn of(run: RunId) -> Self {
+        Self { run, expect: Vec::new(), writes: Vec::new() }
+    }
+}
+
 /// What creating a Run came to.
 enum Created {
     New(Driven),
@@ -42,8 +63,27 @@ impl Runtime {
     /// [`StartError`]. Nothing was started, unless the store stayed unsure about the commit to the last: start
     /// again with the same admission key to find out.
     pub async fn start(&self, program: &Arc<Program>, admission: Admission) -> Result<Started, StartError> {
+        self.start_as(program, admission, Beginning::of(self.new_run())).await
+    }
+
+    /// The same for a caller that decides who the Run is, and what else its first commit expects and writes: all of it
+    /// is durable when this returns a new Run, and none of it else.
+    ///
+    /// An admission key that names a Run already goes before every expectation: the answer is that Run then, and the
+    /// caller's writes were made with it, or never.
+    ///
+    /// # Errors
+    /// [`StartError`]. [`StartError::Conflict`] names the expectation that did not hold, the caller's or that of one
+    /// of its writes; [`Expectation::Run`] when the identity is taken. Nothing was started then: read again what has
+    /// changed, and try again. For anything else as [`Runtime::start`].
+    pub async fn start_as(
+        &self,
+        program: &Arc<Program>,
+        admission: Admission,
+        beginning: Beginning,
+    ) -> Result<Started, StartError> {
         let (name, input) = (program.definition().name().to_owned(), admission.input.clone());
-        match self.create(program, admission, None).await? {
+        match self.create(program, admission, beginning, None).await? {
             Created::New(driven) => Ok(Started::New(driven)),
             Created::Before(first) => match self.admitted(first).await? {
                 (loop_name, before) if loop_name == name && before == input => Ok(Started::Already(first)),
@@ -71,7 +111,8 @@ impl Runtime {
         }
         let FirstSignal { name, body, key } = signal;
         let body = InboxBody::Signal { name, body };
-        let first = match self.create(program, admission, Some((key.clone(), body.clone()))).await? {
+        let beginning = Beginning::of(self.new_run());
+        let first = match self.create(program, admission, beginning, Some((key.clone(), body.clone()))).await? {
             Created::New(driven) => return Ok(Started::New(driven)),
             Created::Before(first) => first,
         };
@@ -91,28 +132,37 @@ impl Runtime {
         }
     }
 
+    /// An identity for a new Run. Later ones sort after earlier ones, to the millisecond.
+    #[must_use]
+    pub fn new_run(&self) -> RunId {
+        let performer = &self.inner.performer;
+        let salt = performer.entropy.salt();
+        let mut id = [0; 16];
+        id.copy_from_slice(salt.get(..16).unwrap_or(&[0; 16]));
+        let now = performer.clock.now();
+        id[..6].copy_from_slice(now.0.to_be_bytes().get(2..).unwrap_or(&[0; 6]));
+        RunId(id)
+    }
+
     /// Commits a new Run with what its inbox begins with, and drives it.
     async fn create(
         &self,
         program: &Arc<Program>,
         admission: Admission,
+        beginning: Beginning,
         first: Option<(String, InboxBody)>,
     ) -> Result<Created, StartError> {
         let inner = &self.inner;
-        let salt = inner.performer.entropy.salt();
-        let mut id = [0; 16];
-        id.copy_from_slice(salt.get(..16).unwrap_or(&[0; 16]));
-        // A millisecond prefix sorts Runs by their start.
-        let now = inner.performer.clock.now();
-        id[..6].copy_from_slice(now.0.to_be_bytes().get(2..).unwrap_or(&[0; 6]));
-        let run = RunId(id);
+        let (run, now) = (beginning.run, inner.performer.clock.now());
         let (tenant, key) = (admission.tenant.clone(), admission.key.clone());
         let holder = self.holder(Epoch(1));
         let (projection, step) = self.admit(run, now, program, admission)?;
-        let mut row = driver::new_row(&projection, &tenant, key, &holder);
-        row.origin = program.found_at().map(Into::into);
-        let mut batch = driver::batch(&projection, &step, loopd_kernel::Seq(0), &[], &holder, false);
+        let mut batch = driver::batch(&projection, &step, Seq(0), &[], &holder, false);
+        // First: a retry after an unsure commit must meet its own Run before it meets its own writes.
         batch.expect = vec![Expect::RunAbsent(run)];
+        batch.expect.extend(beginning.expect);
+        let mut row = driver::new_row(&projection, &tenant, key.clone(), &holder);
+        row.origin = program.found_at().map(Into::into);
         batch.writes.insert(0, Write::CreateRun(Box::new(row)));
         let definition = program.definition().definition();
         if !definition.is_empty() {
@@ -120,17 +170,54 @@ impl Runtime {
         }
         let item = first.map(|(key, body)| InboxItem { id: 0, run, key, at: now, body });
         batch.writes.extend(item.map(Write::AddInbox));
-        let patience = inner.performer.patience.at_most(START_PATIENCE);
-        let created = driver::commit(&*inner.store, batch, run, loopd_kernel::Seq(0), &step.entries, &patience).await;
-        match created {
+        batch.writes.extend(beginning.writes);
+        match self.commit_first(batch, &projection, &step, key.as_deref()).await {
             Ok(()) => {}
-            Err(CommitError::Store(StoreError::Conflict(Expectation::Admission(first)))) => {
-                return Ok(Created::Before(first));
+            Err(CommitError::Store(StoreError::Conflict(broken))) => {
+                let first = self.named(tenant, key, &broken).await?;
+                return first.map(Created::Before).ok_or(StartError::Conflict(broken));
             }
             Err(error) => return Err(error.into()),
         }
-        let loaded = Loaded { since_snapshot: projection.head.seq.0, projection };
+        let loaded = Loaded { since_snapshot: projection.head.seq.0, admission: key, projection };
         Ok(Created::New(self.activate(program.clone(), loaded, holder, vec![Input::Continue])))
+    }
+
+    async fn commit_first(
+        &self,
+        mut batch: Batch,
+        projection: &Projection,
+        step: &Step,
+        admission: Option<&str>,
+    ) -> Result<(), CommitError> {
+        let inner = &self.inner;
+        let patience = inner.performer.patience.at_most(START_PATIENCE);
+        let status = driver::status(projection, step.blocked);
+        let stepped = Stepped {
+            admission,
+            before: Before { head: Seq(0), status: RunStatus::Running, questions: &[] },
+            after: projection,
+            status,
+            entries: &step.entries,
+            item: None,
+        };
+        batch.writes.extend(outlet::beside(inner.outlet.as_ref(), stepped, &patience).await?);
+        driver::commit(&*inner.store, batch, projection.run, Seq(0), &step.entries, &patience).await
+    }
+
+    /// The Run that the admission key names, whatever else stood in the way of a new one.
+    async fn named(
+        &self,
+        tenant: String,
+        key: Option<String>,
+        broken: &Expectation,
+    ) -> Result<Option<RunId>, StoreError> {
+        if let Expectation::Admission(first) = broken {
+            return Ok(Some(*first));
+        }
+        let Some(key) = key else { return Ok(None) };
+        let filter = RunFilter { admission: Some((tenant, key)), limit: 1, ..RunFilter::default() };
+        Ok(self.inner.store.runs(filter).await?.items.first().map(|row| row.run))
     }
 
     fn admit(
@@ -164,7 +251,7 @@ impl Runtime {
 
     /// The Loop and the input of the Run that an admission key names already.
     async fn admitted(&self, first: RunId) -> Result<(String, String), StartError> {
-        let entries = self.inner.store.entries(first, loopd_kernel::Seq(0), 1).await?;
+        let entries = self.inner.store.entries(first, Seq(0), 1).await?;
         let entry = entries.first().ok_or(StartError::NotFound(first))?;
         match Record::decode(entry.kind, &entry.record) {
             Ok(Record::Started(started)) => {

@@ -33,11 +33,13 @@ pub enum Table {
     Token = 10,
     /// An entry of the audit log.
     Audit = 11,
+    /// That a Question is open.
+    Open = 12,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Actor,
         Self::Conversation,
         Self::Member,
@@ -49,6 +51,7 @@ impl Table {
         Self::Artifact,
         Self::Token,
         Self::Audit,
+        Self::Open,
     ];
 
     /// The stored number.

@@ -222,6 +222,7 @@ pub fn start_problem(error: StartError, context: &Context) -> Problem {
         }
         StartError::NoKey => Problem::new(Code::Usage, error.to_string()).fix("name the run with --key"),
         StartError::Sealed(_) => Problem::new(Code::RunState, error.to_string()).fix("choose another --key"),
+        StartError::Conflict(broken) => loopd_store::StoreError::Conflict(broken).into(),
         StartError::Store(error) => error.into(),
         StartError::CannotRun(why) => Problem::new(Code::CannotRun, why.to_string()),
         StartError::Load(error) => match error {

@@ -191,17 +191,22 @@ pub async fn commit(
         match &error {
             StoreError::Fenced(_) => return Err(CommitError::Fenced),
             // A retry after an unsure commit meets its own Entries; without one, they are somebody else's.
-            StoreError::Conflict(Expectation::Head { .. } | Expectation::Run(_)) if unsure => {
+            StoreError::Conflict(Expectation::Head { run: at, .. } | Expectation::Run(at)) if unsure && *at == run => {
                 return if read_back(store, run, before, entries, &mut waiting).await? {
                     Ok(())
                 } else {
                     Err(CommitError::Fenced)
                 };
             }
-            StoreError::Conflict(Expectation::Head { .. }) => return Err(CommitError::Fenced),
+            StoreError::Conflict(Expectation::Head { run: at, .. }) if *at == run => return Err(CommitError::Fenced),
             StoreError::Ambiguous(_) => {
                 unsure = true;
-                if !entries.is_empty() && read_back(store, run, before, entries, &mut waiting).await? {
+                let landed = if entries.is_empty() {
+                    is_released(store, &batch, run, &mut waiting).await?
+                } else {
+                    read_back(store, run, before, entries, &mut waiting).await?
+                };
+                if landed {
                     return Ok(());
                 }
             }
@@ -217,6 +222,32 @@ pub async fn commit(
         }
         if !waiting.pause().await {
             return Err(CommitError::Store(error));
+        }
+    }
+}
+
+/// True: a Batch that does nothing but release the Run is in the store. Nothing else tells whether it is: it appends no
+/// Entry, and what it writes beside must not be written twice.
+async fn is_released(
+    store: &dyn Store,
+    batch: &Batch,
+    run: RunId,
+    waiting: &mut Waiting<'_>,
+) -> Result<bool, CommitError> {
+    let releases = |write: &Write| matches!(write, Write::UpdateRun { run: of, worker: None, .. } if *of == run);
+    let takes = |write: &Write| matches!(write, Write::TakeInbox { .. });
+    if !batch.writes.iter().any(releases) || batch.writes.iter().any(takes) {
+        return Ok(false);
+    }
+    loop {
+        match store.run(run).await {
+            Ok(row) => {
+                let ours =
+                    |row: &RunRow| batch.expect.contains(&Expect::RunAt { run, seq: row.head, epoch: row.epoch });
+                return Ok(row.is_some_and(|row| ours(&row) && row.worker.is_none()));
+            }
+            Err(StoreError::Unavailable(_)) if waiting.pause().await => {}
+            Err(error) => return Err(CommitError::Store(error)),
         }
     }
 }

@@ -34,6 +34,8 @@ pub enum LoadError {
 pub struct Loaded {
     /// The fold up to the head.
     pub projection: Projection,
+    /// The caller's key for starting it once.
+    pub admission: Option<String>,
     /// Entries since the snapshot that it began with.
     pub since_snapshot: u64,
 }
@@ -70,7 +72,7 @@ async fn fold_from(store: &dyn Store, row: &RunRow, mut projection: Projection) 
     if projection.head.hash != row.hash {
         return Err(LoadError::Chain(row.head));
     }
-    Ok(Loaded { projection, since_snapshot })
+    Ok(Loaded { projection, admission: row.admission.clone(), since_snapshot })
 }
 
 /// The version of what a snapshot holds. A snapshot of another version is not read: the Journal is.

@@ -1,6 +1,7 @@
 //! An activation: takes inputs, applies, commits, performs, until its Run waits or has ended.
 
 mod calls;
+mod keep;
 mod kin;
 mod listen;
 
@@ -12,15 +13,18 @@ use super::transcript::Cache;
 use crate::config::Config;
 use crate::deadline::Window;
 use crate::family::Family;
+use crate::outlet::Outlet;
 use crate::program::Program;
 use crate::turns::Probation;
 use calls::Flight;
+use keep::Was;
+use listen::Item;
 pub use listen::input_of;
 use loopd_kernel::machine::{Env, Input, MachineError, Pace, Refused, Step};
 use loopd_kernel::model::ModelConstants;
 use loopd_kernel::projection::Status;
 use loopd_kernel::{CallId, Digest, Failure, Machine, Projection, RunId, TimeMs};
-use loopd_store::{Store, StoreError, Write};
+use loopd_store::{RunStatus, Store, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -111,13 +115,19 @@ pub struct Activation {
     handles: BTreeMap<CallId, Flight>,
     /// The result of an effect whose settlement is being committed.
     unrecorded: Option<(CallId, String)>,
-    queue: VecDeque<(Input, Option<i64>)>,
+    queue: VecDeque<(Input, Option<Item>)>,
     /// The inbox may hold more than was read.
     more_in_inbox: bool,
     /// When it was last looked at what is due.
     looked_at: TimeMs,
     /// A wanted Call waits until something that is open gives room under a limit.
     blocked: bool,
+    /// Who adds writes to its commits.
+    outlet: Option<Arc<dyn Outlet>>,
+    /// The caller's key for starting it once.
+    admission: Option<String>,
+    /// The status that was committed last.
+    told: RunStatus,
     /// The last commit gave the Run up; somebody else may drive it already.
     released: bool,
     entries_since_snapshot: u64,
@@ -162,7 +172,10 @@ impl Activation {
             performer,
             holder,
             signals,
+            told: commit::status(&loaded.projection, false),
             machine: Machine::new(loaded.projection),
+            outlet: None,
+            admission: loaded.admission,
             cache: Cache::default(),
             constants: BTreeMap::new(),
             inflight: JoinSet::new(),
@@ -179,6 +192,11 @@ impl Activation {
             window: Window::default(),
             probation: None,
         }
+    }
+
+    /// `outlet` adds writes to its commits.
+    pub(crate) fn beside(self, outlet: Option<Arc<dyn Outlet>>) -> Self {
+        Self { outlet, ..self }
     }
 
     /// It is driven alone among its kind until it gets on.
@@ -252,12 +270,6 @@ impl Activation {
         }
     }
 
-    async fn look_around(&mut self) -> Result<(), DriveError> {
-        self.read_inbox().await?;
-        self.queue_due();
-        Ok(())
-    }
-
     fn draining(&self) -> bool {
         self.signals.drain.is_cancelled()
     }
@@ -275,22 +287,6 @@ impl Activation {
         let due_soon = projection.wake_at().is_some_and(|at| awaited || at <= soon) && !self.draining();
         let waits = projection.is_suspended() || (self.blocked && projection.only_children());
         projection.status != Status::Open || (waits && !due_soon && !self.has_children_here())
-    }
-
-    /// Releases the Run unless its last commit did.
-    ///
-    /// # Errors
-    /// [`DriveError`]; it is released by the lapse of the worker's lease.
-    pub(crate) async fn leave(self) -> Result<Projection, DriveError> {
-        let projection = self.machine.projection().clone();
-        if !self.released {
-            let (head, holder) = (projection.head.seq, Holder { keeps: false, ..self.holder });
-            let mut nothing = Step::default();
-            nothing.blocked = self.blocked;
-            let batch = commit::batch(&projection, &nothing, head, &projection.questions, &holder, false);
-            commit::commit(&*self.store, batch, projection.run, head, &[], &self.performer.patience).await?;
-        }
-        Ok(projection)
     }
 
     /// Leaves Calls behind that do not stop. They stay open: whoever takes the Run over treats them as after
@@ -326,9 +322,9 @@ impl Activation {
     }
 
     /// Applies one input, commits the step, and performs what it permits. True: there is more to do.
-    async fn step(&mut self, input: Input, item: Option<i64>) -> Result<bool, DriveError> {
-        let before = self.machine.projection().head.seq;
-        let questions = self.machine.projection().questions.clone();
+    async fn step(&mut self, input: Input, item: Option<Item>) -> Result<bool, DriveError> {
+        let projection = self.machine.projection();
+        let was = Was { head: projection.head.seq, questions: projection.questions.clone() };
         self.unrecorded = self.effect_result(&input);
         let step = match self.apply(input.clone())? {
             Applied::Step(step) => step,
@@ -357,7 +353,7 @@ impl Activation {
             self.probe(step.probes);
             return Ok(step.more);
         }
-        self.commit(step, before, &questions, item).await
+        self.commit(step, was, item).await
     }
 
     /// How long an intent of this commit may still be sent: never as long as somebody else could hold the Run.
@@ -391,59 +387,6 @@ impl Activation {
             Ok(Err(error)) => Err(DriveError::Machine(error)),
             Err(panic) => Ok(Applied::Panicked(panic_text(&*panic))),
         }
-    }
-
-    async fn commit(
-        &mut self,
-        mut step: Step,
-        before: loopd_kernel::Seq,
-        questions: &[loopd_kernel::question::OpenQuestion],
-        item: Option<i64>,
-    ) -> Result<bool, DriveError> {
-        let run = self.run();
-        self.entries_since_snapshot += step.entries.len() as u64;
-        self.bytes_since_snapshot += step.entries.iter().map(|entry| entry.record.len()).sum::<usize>();
-        let with_snapshot = self.entries_since_snapshot >= self.config.snapshot_entries
-            || self.bytes_since_snapshot >= self.config.snapshot_bytes;
-        let projection = self.machine.projection();
-        // Released only when nothing is left to do here: a Run that is given up belongs to whoever claims it.
-        let done = self.queue.is_empty() && self.inflight.is_empty() && !self.more_in_inbox && !step.more;
-        // Nothing that is still in flight keeps a sealed Run.
-        let sealed = matches!(projection.status, Status::Ended(_));
-        let keeps = !(sealed || (self.rests() && done && !self.brings_up(&step)));
-        let holder = Holder { keeps, ..self.holder };
-        let mut batch = commit::batch(projection, &step, before, questions, &holder, with_snapshot);
-        batch.writes.extend(self.definition_writes(&step));
-        self.hand_down(&mut batch.writes);
-        if let Some(id) = item {
-            batch.writes.push(Write::TakeInbox { run, id });
-        }
-        commit::commit(&*self.store, batch, run, before, &step.entries, &self.performer.patience).await?;
-        self.released = !keeps;
-        self.probation.take_if(|_| self.machine.projection().recoveries == 0);
-        if with_snapshot {
-            (self.entries_since_snapshot, self.bytes_since_snapshot) = (0, 0);
-        }
-        self.cache.extend(&step.entries).map_err(DriveError::Load)?;
-        for constants in &step.constants {
-            if let Ok(parsed) = serde_json::from_slice(&constants.bytes) {
-                self.constants.insert(constants.name.digest, Arc::new(parsed));
-            }
-        }
-        self.unrecorded = None;
-        for call in &step.aborted {
-            if let Some(flight) = self.handles.remove(call) {
-                flight.stop();
-            }
-        }
-        self.soften_cancel();
-        self.raise(&step);
-        let more = step.more;
-        self.probe(std::mem::take(&mut step.probes));
-        for permit in step.committed() {
-            self.perform(permit).await?;
-        }
-        Ok(more)
     }
 }
 

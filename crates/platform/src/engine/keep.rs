@@ -1,0 +1,202 @@
+//! What goes on by itself: giving out slots, deadlines, what an earlier process left.
+
+use super::accept::waiting;
+use super::queue::Waiting;
+use super::stored::{Ending, Stored, end, write};
+use super::wishes::{limits, run_of};
+use super::{Engine, Executes, remote};
+use crate::Error;
+use crate::rows::{Tries, body, expect};
+use loopd_kernel::machine::Admission;
+use loopd_kernel::{Limits, MicroUsd};
+use loopd_protocol::{CallPhase, HarnessCall, HarnessCallId};
+use loopd_runtime::{Beginning, Program, StartError};
+use loopd_store::{Batch, Query, Record, Table};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often deadlines are looked at.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// How long a call that could not be begun waits for the next try.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Gives out slots until the engine drains.
+pub(super) async fn pump(engine: Engine) {
+    let inner = &engine.inner;
+    loop {
+        tokio::select! {
+            () = inner.drain.cancelled() => return,
+            () = inner.changed.notified() => {}
+        }
+        loop {
+            let next = inner.lock_slots().next();
+            let Some(call) = next else { break };
+            let engine = engine.clone();
+            inner.tasks.spawn(async move {
+                if let Err(error) = engine.begin(call).await {
+                    tracing::warn!(%call, %error, "a call could not be begun; it is tried again");
+                    tokio::select! {
+                        () = engine.inner.drain.cancelled() => return,
+                        () = tokio::time::sleep(AGAIN) => {}
+                    }
+                    engine.again(call).await;
+                }
+            });
+        }
+    }
+}
+
+/// Looks after deadlines until the engine drains.
+pub(super) async fn sweep(engine: Engine) {
+    loop {
+        tokio::select! {
+            () = engine.inner.drain.cancelled() => return,
+            () = tokio::time::sleep(SWEEP) => {}
+        }
+        let platform = engine.platform();
+        for looked in [platform.expire_questions().await, engine.time_out(platform.time()).await] {
+            if let Err(error) = looked {
+                tracing::warn!(%error, "deadlines could not be looked at; they are looked at again");
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Begins a call that has its slot.
+    async fn begin(&self, id: HarnessCallId) -> Result<(), Error> {
+        let mut tries = Tries::default();
+        loop {
+            let found = self.platform().call_row(id).await?;
+            let Some((row, stored)) = found.filter(|(_, stored)| stored.call.phase == CallPhase::Queued) else {
+                self.inner.leave(id);
+                return Ok(());
+            };
+            let executes = self.inner.targets.get(&stored.call.target).map(|(target, _)| &target.executes);
+            let started = match executes {
+                Some(Ok(Executes::Loop { program, limits, .. })) => {
+                    self.begin_run((&row, &stored), program, *limits, &mut tries).await?
+                }
+                Some(Ok(Executes::External(harness))) => {
+                    remote::begin(self, (&row, &stored), harness.clone(), &mut tries).await?
+                }
+                Some(Err(why)) => self.give_up((&row, &stored), why, &mut tries).await?,
+                None => self.give_up((&row, &stored), "nobody here knows this target", &mut tries).await?,
+            };
+            if started {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts the Run of a call: its first Entries and the call's new phase are one commit. False: look again.
+    async fn begin_run(
+        &self,
+        (row, stored): (&Record, &Stored),
+        program: &Arc<Program>,
+        most: Limits,
+        tries: &mut Tries,
+    ) -> Result<bool, Error> {
+        let call = &stored.call;
+        let runtime = self.inner.runtime.get().ok_or_else(|| not_started(self))?;
+        let input = match self.input(call).await {
+            Ok(input) => input,
+            Err(Error::Store(error)) => return Err(error.into()),
+            Err(error) => return self.give_up((row, stored), &error.to_string(), tries).await,
+        };
+        let config = self.platform().config();
+        let admission = Admission {
+            tenant: config.tenant.clone(),
+            input,
+            limits: least(most, limits(call.budget)),
+            key: Some(format!("call {}", call.id)),
+        };
+        let (at, run) = (self.platform().time(), run_of(call).ok_or_else(|| not_started(self))?);
+        let running = HarnessCall { phase: CallPhase::Running, started_at: Some(at.0), ..call.clone() };
+        let writes = write(&Stored { call: running, ..stored.clone() }, row.key.clone(), at);
+        let beginning = Beginning { run, expect: vec![expect(Table::Call, row.id, Some(row.rev))], writes };
+        match runtime.start_as(program, admission, beginning).await {
+            Ok(_) => Ok(true),
+            // Somebody changed the call meanwhile.
+            Err(StartError::Conflict(_)) => Ok(false),
+            Err(StartError::Store(error)) => Err(error.into()),
+            Err(error @ (StartError::Commit(_) | StartError::Load(_) | StartError::NotClaimable(_))) => {
+                Err(loopd_store::StoreError::Unavailable(error.to_string()).into())
+            }
+            Err(error) => self.give_up((row, stored), &error.to_string(), tries).await,
+        }
+    }
+
+    /// Ends a call that cannot begin.
+    async fn give_up(&self, (row, stored): (&Record, &Stored), why: &str, tries: &mut Tries) -> Result<bool, Error> {
+        let (message, said) = self.platform().output_of(&stored.call).await?;
+        let ending = Ending::failed(CallPhase::Failed, "call.cannot_begin", why);
+        let writes = end((row, stored), (&message, &said), ending, self.platform().time());
+        let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
+        self.platform().attempt(tries, Batch { expect, writes }).await?;
+        // The next look finds it ended, and gives its slot back.
+        Ok(false)
+    }
+
+    /// Puts a call that could not be begun back into the line.
+    async fn again(&self, id: HarnessCallId) {
+        self.inner.leave(id);
+        match self.platform().call_row(id).await {
+            Ok(Some((_, stored))) if stored.call.phase == CallPhase::Queued => {
+                self.lock_slots().wait(waiting(&stored.call));
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%id, %error, "a call waits for the next start of this server"),
+        }
+        self.inner.changed.notify_one();
+    }
+
+    /// Takes up what an earlier process left: the calls that wait for a slot. Runs are claimed by the Runtime, and
+    /// external executions are looked for again.
+    pub(super) async fn take_up(&self) -> Result<Vec<Waiting>, Error> {
+        let (table, until) = (Table::Call, loopd_kernel::TimeMs(i64::MAX));
+        let open = self.platform().store().records(Query::Due { table, until, limit: usize::MAX }).await?;
+        let mut queued = Vec::new();
+        for row in open {
+            let stored: Stored = body(&row)?;
+            match stored.call.phase {
+                CallPhase::Queued => queued.push(waiting(&stored.call)),
+                CallPhase::Running if run_of(&stored.call).is_some() => {
+                    self.lock_slots().enter(stored.call.id, &stored.call.target);
+                }
+                CallPhase::Running => remote::take_up(self, &stored),
+                CallPhase::Waiting
+                | CallPhase::Succeeded
+                | CallPhase::Failed
+                | CallPhase::Cancelled
+                | CallPhase::TimedOut
+                | CallPhase::Unknown => {}
+            }
+        }
+        // The longest waiting goes first; identities begin with their time.
+        queued.sort_by_key(|waiting| waiting.call);
+        Ok(queued)
+    }
+}
+
+fn not_started(engine: &Engine) -> Error {
+    let _ = engine;
+    loopd_store::StoreError::Unavailable("the engine was not started".to_owned()).into()
+}
+
+/// The smaller one of each limit.
+fn least(one: Limits, other: Limits) -> Limits {
+    let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let money = |money: Option<MicroUsd>| money.map(|money| money.0);
+    Limits {
+        iterations: least(one.iterations, other.iterations),
+        tokens: least(one.tokens, other.tokens),
+        micro_usd: least(money(one.micro_usd), money(other.micro_usd)).map(MicroUsd),
+        wall_ms: least(one.wall_ms, other.wall_ms),
+        retries: least(one.retries, other.retries),
+    }
+}

@@ -1,0 +1,237 @@
+//! What people and Operators wish of calls: looking, ending, going on, saying something.
+
+use super::stored::{Ending, Stored, end, shown, write};
+use super::{Engine, Executes};
+use crate::rows::{Tries, expect};
+use crate::{Caller, Error, Paging};
+use loopd_kernel::transcript::MESSAGE_SIGNAL;
+use loopd_kernel::{Limits, MicroUsd, RunId, TimeMs};
+use loopd_protocol::{Budget, CallPhase, ConversationId, HarnessCall, HarnessCallId, Page, Spent, Steer, Steered};
+use loopd_store::{Batch, Expectation, InboxBody, InboxItem, Record, RecordId, RunStatus, StoreError, Table, Write};
+
+/// Bytes of a text for a running call.
+const STEER: usize = 100_000;
+
+/// The key of the inbox item of a steering text begins with this.
+pub(super) const STEERED: &str = "steer ";
+
+/// Who cancels a Run whose call has used up its time.
+pub(super) const DEADLINE: &str = "loopd/deadline";
+
+/// Who cancels a Run that parked although its caller does not wait.
+pub(super) const ON_PARK: &str = "loopd/on_park";
+
+impl Engine {
+    /// The call, with what it has consumed until now.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub async fn harness_call(&self, by: &Caller, id: HarnessCallId) -> Result<HarnessCall, Error> {
+        let (row, _) = self.platform().readable_call(by, id).await?;
+        self.current(&row).await
+    }
+
+    /// What a Run has consumed is known while it goes on, and written into the call when its phase changes.
+    async fn current(&self, row: &Record) -> Result<HarnessCall, Error> {
+        let mut call = shown(row)?;
+        if let (false, Some(run)) = (call.phase.is_final(), run_of(&call)) {
+            if let Some(run) = self.platform().store().run(run).await? {
+                call.spent = Spent { tokens: run.tokens, micro_usd: run.spent.0, iterations: run.iteration };
+            }
+        }
+        Ok(call)
+    }
+
+    /// A part of the list of calls in a Conversation, the newest first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Invalid`] for a cursor that no list returned.
+    pub async fn harness_calls(
+        &self,
+        by: &Caller,
+        conversation: ConversationId,
+        paging: Paging,
+    ) -> Result<Page<HarnessCall>, Error> {
+        let found = self.platform().readable(by, conversation).await?;
+        let (rows, next) = self.platform().page((Table::Call, found.scope()), true, &paging).await?;
+        let mut items = Vec::with_capacity(rows.len());
+        for row in &rows {
+            items.push(self.current(row).await?);
+        }
+        Ok(Page { items, next })
+    }
+
+    /// Ends a call. One that waits for its slot ends at once; a Run of ours ends at its next step, which its Feed tells;
+    /// of an external execution the call then says whether the remote confirmed that it stopped.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] `call_final` when it has ended otherwise; [`Error::NotFound`], [`Error::Forbidden`].
+    pub async fn cancel(&self, by: &Caller, id: HarnessCallId, reason: &str) -> Result<HarnessCall, Error> {
+        by.must_write()?;
+        let actor = by.actor.to_string();
+        let reason: String = reason.chars().take(1000).collect();
+        let mut tries = Tries::default();
+        loop {
+            let (row, stored) = self.platform().readable_call(by, id).await?;
+            match stored.call.phase {
+                CallPhase::Cancelled => return shown(&row),
+                phase if phase.is_final() => {
+                    return Err(Error::conflict("call_final", format!("the call has ended: {}", phase.name())));
+                }
+                _ if stored.call.cancel_requested => return self.current(&row).await,
+                _ => {}
+            }
+            let batch = self.cancelling((&row, &stored), (&actor, &reason)).await?;
+            self.platform().attempt(&mut tries, batch).await?;
+            self.lock_slots().forget(id);
+            self.stop_remote(id);
+        }
+    }
+
+    /// What ending a call that has not ended writes.
+    pub(super) async fn cancelling(
+        &self,
+        (row, stored): (&Record, &Stored),
+        (actor, reason): (&str, &str),
+    ) -> Result<Batch, Error> {
+        let at = self.platform().time();
+        let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
+        let late = actor == DEADLINE;
+        if stored.call.phase == CallPhase::Queued {
+            let (message, said) = self.platform().output_of(&stored.call).await?;
+            let ending = if late {
+                Ending::failed(CallPhase::TimedOut, "call.timed_out", "its time was over before it got a slot")
+            } else {
+                let message = format!("{actor} ended it before it began: {reason}");
+                Ending::failed(CallPhase::Cancelled, "call.cancelled", message)
+            };
+            return Ok(Batch { expect, writes: end((row, stored), (&message, &said), ending, at) });
+        }
+        let call = HarnessCall { cancel_requested: true, ..stored.call.clone() };
+        let mut writes = write(&Stored { call, ..stored.clone() }, row.key.clone(), at);
+        if let Some(run) = run_of(&stored.call) {
+            let body = InboxBody::Cancel { actor: actor.to_owned(), reason: reason.to_owned() };
+            // It never fails the commit: a Run that is sealed meanwhile has ended the call by itself.
+            writes.push(Write::Notify(InboxItem { id: 0, run, key: format!("cancel by {actor}"), at, body }));
+        }
+        Ok(Batch { expect, writes })
+    }
+
+    /// Lets a call go on whose Run parked, with limits raised to these.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] `call_not_parked` when there is nothing to go on with; [`Error::NotFound`],
+    /// [`Error::Forbidden`].
+    pub async fn resume(&self, by: &Caller, id: HarnessCallId, raise: Budget) -> Result<HarnessCall, Error> {
+        by.must_write()?;
+        let (row, stored) = self.platform().readable_call(by, id).await?;
+        let not_parked = || Error::conflict("call_not_parked", "the call does not wait at a limit");
+        let run = run_of(&stored.call).ok_or_else(not_parked)?;
+        let parked = self.platform().store().run(run).await?.ok_or_else(not_parked)?;
+        if parked.status != RunStatus::Parked || stored.call.cancel_requested {
+            return Err(not_parked());
+        }
+        let raise = limits(raise);
+        let body = InboxBody::Reopen { actor: by.actor.to_string(), raise };
+        // Once per park: pressing twice raises once.
+        let key = format!("reopen at {}", parked.head.0);
+        self.tell(run, key, body).await.map_err(|error| sealed(error, not_parked()))?;
+        let _ = row;
+        self.harness_call(by, id).await
+    }
+
+    /// Says something to a running call. It sees the text at its next step, which the Feed of its Conversation tells
+    /// with the name that this returns. The key makes it one text, however often it is sent.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] `call_final`, `call_not_steerable` for an execution that takes no text; [`Error::NotFound`],
+    /// [`Error::Forbidden`], [`Error::Invalid`], [`Error::TooLarge`].
+    pub async fn steer(&self, by: &Caller, id: HarnessCallId, key: &str, steer: Steer) -> Result<Steered, Error> {
+        by.must_write()?;
+        if steer.text.trim().is_empty() {
+            return Err(Error::invalid("text", "at least one character"));
+        }
+        if steer.text.len() > STEER {
+            return Err(Error::TooLarge { what: "the text", bytes: steer.text.len(), limit: STEER });
+        }
+        let (_, stored) = self.platform().readable_call(by, id).await?;
+        let over = || Error::conflict("call_final", "the call has ended");
+        if stored.call.phase.is_final() {
+            return Err(over());
+        }
+        let (target, _) = self.target(&stored.call.target)?;
+        let ours = matches!(target.executes, Ok(Executes::Loop { .. }));
+        let run = run_of(&stored.call).filter(|_| ours);
+        let run =
+            run.ok_or_else(|| Error::conflict("call_not_steerable", "this target takes no text while it runs"))?;
+        if stored.call.phase == CallPhase::Queued {
+            return Err(Error::conflict("call_queued", "the call has not begun: it takes text once it runs"));
+        }
+        let name = match key {
+            "" => HarnessCallId(self.platform().new_id()).to_string(),
+            key => format!("{} {key}", by.actor),
+        };
+        let body = InboxBody::Signal { name: MESSAGE_SIGNAL.to_owned(), body: steer.text };
+        self.tell(run, format!("{STEERED}{name}"), body).await.map_err(|error| sealed(error, over()))?;
+        Ok(Steered { steer: name })
+    }
+
+    async fn tell(&self, run: RunId, key: String, body: InboxBody) -> Result<(), StoreError> {
+        let store = self.platform().store();
+        loopd_runtime::tell(&**store, run, key, self.platform().time(), body).await
+    }
+
+    fn stop_remote(&self, id: HarnessCallId) {
+        let remote = self.inner.remote.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(stop) = remote.get(&id) {
+            stop.notify_one();
+        }
+    }
+
+    /// Ends calls whose time is over; returns how many it looked at.
+    pub(super) async fn time_out(&self, now: TimeMs) -> Result<usize, Error> {
+        let query = loopd_store::Query::Due { table: Table::Call, until: now, limit: 100 };
+        let due = self.platform().store().records(query).await?;
+        let mut ended = 0;
+        for row in due {
+            let stored: Stored = crate::rows::body(&row)?;
+            if stored.call.cancel_requested && stored.call.phase != CallPhase::Queued && !self.is_lost(&stored).await? {
+                continue;
+            }
+            let batch = self.cancelling((&row, &stored), (DEADLINE, "its time is over")).await?;
+            self.platform().attempt(&mut Tries::default(), batch).await?;
+            self.lock_slots().forget(stored.call.id);
+            self.stop_remote(stored.call.id);
+            ended += 1;
+        }
+        Ok(ended)
+    }
+
+    /// Whether a Run of ours that was asked to end by somebody else has not been told of the deadline.
+    async fn is_lost(&self, stored: &Stored) -> Result<bool, Error> {
+        let Some(run) = run_of(&stored.call) else { return Ok(false) };
+        Ok(self.platform().store().run(run).await?.is_none())
+    }
+}
+
+/// The Run of a call of ours.
+pub(super) fn run_of(call: &HarnessCall) -> Option<RunId> {
+    call.run.as_ref().map(|_| RunId(call.id.0))
+}
+
+/// The Record of the call that a Run belongs to.
+pub(super) const fn call_record(run: RunId) -> RecordId {
+    RecordId(run.0)
+}
+
+pub(super) fn limits(budget: Budget) -> Limits {
+    let Budget { tokens, micro_usd, iterations } = budget;
+    Limits { tokens, micro_usd: micro_usd.map(MicroUsd), iterations, ..Limits::default() }
+}
+
+fn sealed(error: StoreError, otherwise: Error) -> Error {
+    match error {
+        StoreError::Conflict(Expectation::Sealed(_)) => otherwise,
+        error => error.into(),
+    }
+}
