@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use loopd_platform::Error;
 use loopd_protocol::Problem;
@@ -20,9 +20,17 @@ pub(crate) struct Refusal {
     status: StatusCode,
     code: &'static str,
     detail: String,
-    field: Option<String>,
+    field: Option<Box<str>>,
     retryable: bool,
-    header: Option<(HeaderName, HeaderValue)>,
+    says: Says,
+}
+
+/// A header that goes with the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Nothing,
+    RetryAfter(u64),
+    Authenticate,
 }
 
 /// What handlers and layers return.
@@ -31,17 +39,17 @@ pub(crate) type Answer<T> = Result<T, Refusal>;
 impl Refusal {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let retryable = matches!(status.as_u16(), 408 | 429 | 503);
-        Self { status, code, detail: detail.into(), field: None, retryable, header: None }
+        Self { status, code, detail: detail.into(), field: None, retryable, says: Says::Nothing }
     }
 
     pub(crate) fn about(mut self, field: impl Into<String>) -> Self {
         let field = field.into();
-        self.field = (!field.is_empty() && field != ".").then_some(field);
+        self.field = (!field.is_empty() && field != ".").then_some(field.into_boxed_str());
         self
     }
 
     fn after(mut self, seconds: u64) -> Self {
-        self.header = Some((RETRY_AFTER, HeaderValue::from(seconds.max(1))));
+        self.says = Says::RetryAfter(seconds.max(1));
         self
     }
 
@@ -67,7 +75,7 @@ impl Refusal {
 
     pub(crate) fn unauthenticated(detail: impl Into<String>) -> Self {
         let mut refusal = Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
-        refusal.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        refusal.says = Says::Authenticate;
         refusal
     }
 
@@ -82,6 +90,15 @@ impl Refusal {
 
     pub(crate) fn internal(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    /// What the platform says of a request with `If-Match`: another revision is a precondition that failed.
+    pub(crate) fn of_match(error: Error) -> Self {
+        let mut refusal = Self::from(error);
+        if refusal.code == "revision" {
+            refusal.status = StatusCode::PRECONDITION_FAILED;
+        }
+        refusal
     }
 
     /// What a bare status becomes: routers and connections answer some requests before we see them.
@@ -115,8 +132,6 @@ impl From<Error> for Refusal {
             Error::NotFound { .. } => Self::new(StatusCode::NOT_FOUND, code, detail),
             Error::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, code, detail),
             Error::Invalid { field, detail } => Self::invalid(field, detail),
-            // Only what `If-Match` names has this code.
-            Error::Conflict { code: "revision", .. } => Self::new(StatusCode::PRECONDITION_FAILED, code, detail),
             Error::Conflict { .. } => Self::new(StatusCode::CONFLICT, code, detail),
             Error::Busy { code: "draining", retry_after_s, .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).after(retry_after_s)
@@ -174,15 +189,18 @@ impl IntoResponse for Refusal {
             detail,
             code: self.code.to_owned(),
             retryable: self.retryable,
-            field: self.field,
+            field: self.field.map(String::from),
         };
         // Strings and numbers always serialise.
         let mut response = Response::new(Body::from(serde_json::to_vec(&problem).unwrap_or_default()));
         *response.status_mut() = self.status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, value);
-        }
+        let header = match self.says {
+            Says::Nothing => None,
+            Says::RetryAfter(seconds) => Some((RETRY_AFTER, HeaderValue::from(seconds))),
+            Says::Authenticate => Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+        };
+        response.headers_mut().extend(header);
         response
     }
 }

@@ -46,7 +46,7 @@ async fn sign_out(
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, forget)]).into_response())
 }
 
-/// Lists tokens, without their secrets: as an admin all, otherwise one's own.
+/// Lists tokens, without their secrets: for admins.
 #[utoipa::path(get, path = "/v1/tokens", tag = "access", params(ListQuery),
     responses((status = 200, description = "Tokens", body = Page<Token>)))]
 async fn list_tokens(
@@ -57,7 +57,7 @@ async fn list_tokens(
     Ok(Reply::ok(app.platform().tokens(&by, paging(query.cursor, query.limit)).await?))
 }
 
-/// Makes a token. Its secret is in this answer and nowhere else.
+/// Makes a token: for admins. Its secret is in this answer and nowhere else.
 #[utoipa::path(post, path = "/v1/tokens", tag = "access", request_body = NewToken,
     responses((status = 201, description = "It is made", body = TokenMade)))]
 async fn make_token(State(app): State<App>, By(by): By, Json(new): Json<NewToken>) -> Answer<Reply<TokenMade>> {
@@ -66,7 +66,7 @@ async fn make_token(State(app): State<App>, By(by): By, Json(new): Json<NewToken
     Ok(Reply::made(made, false, location))
 }
 
-/// Revokes a token: it is good for nothing from now on.
+/// Revokes a token: for admins. It is good for nothing from now on.
 #[utoipa::path(delete, path = "/v1/tokens/{token}", tag = "access",
     params(("token" = TokenId, Path, description = "Which one")),
     responses((status = 200, description = "As it is now", body = Token)))]

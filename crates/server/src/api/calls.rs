@@ -124,5 +124,5 @@ async fn steer_call(
 #[utoipa::path(get, path = "/v1/targets", tag = "calls",
     responses((status = 200, description = "Targets", body = Page<Target>)))]
 async fn list_targets(State(app): State<App>, By(_): By) -> Answer<Reply<Page<Target>>> {
-    Ok(Reply::ok(Page { items: app.engine.targets().await, next: None }))
+    Ok(Reply::ok(Page { items: app.engine.targets(), next: None }))
 }

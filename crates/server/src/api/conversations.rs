@@ -3,7 +3,7 @@
 use crate::App;
 use crate::auth::By;
 use crate::extract::{IfMatch, Json, Key, Params, Reply, Segment, paging};
-use crate::refusal::Answer;
+use crate::refusal::{Answer, Refusal};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -37,7 +37,8 @@ struct ConversationsQuery {
     limit: Option<u32>,
 }
 
-/// Lists one's own Conversations; as an admin all. The one where something happened last comes first.
+/// Lists the caller's Conversations, the one where something happened last first. Work conversations are listed with what
+/// they belong to.
 #[utoipa::path(get, path = "/v1/conversations", tag = "conversations", params(ConversationsQuery),
     responses((status = 200, description = "Conversations", body = Page<Conversation>)))]
 async fn list_conversations(
@@ -93,7 +94,7 @@ async fn change_conversation(
     IfMatch(revision): IfMatch,
     Json(change): Json<ChangeConversation>,
 ) -> Answer<Reply<Conversation>> {
-    Ok(described(app.platform().change(&by, id, revision, change).await?))
+    Ok(described(app.platform().change(&by, id, revision, change).await.map_err(Refusal::of_match)?))
 }
 
 /// Deletes a Conversation and erases what was said in it.
@@ -120,7 +121,7 @@ async fn change_members(
     IfMatch(revision): IfMatch,
     Json(change): Json<MemberChange>,
 ) -> Answer<Reply<Conversation>> {
-    Ok(described(app.platform().change_members(&by, id, revision, change).await?))
+    Ok(described(app.platform().change_members(&by, id, revision, change).await.map_err(Refusal::of_match)?))
 }
 
 /// Lists the Conversations in which Operators work on it.

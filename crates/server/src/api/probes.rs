@@ -47,7 +47,7 @@ async fn metrics(State(app): State<App>, peer: Option<Extension<Peer>>, headers:
     if app.config.private_metrics {
         crate::auth::must_be_admin(&app, &headers, peer.as_deref()).await?;
     }
-    let targets = app.engine.targets().await;
+    let targets = app.engine.targets();
     let sum = |count: fn(&loopd_protocol::Target) -> u32| targets.iter().map(|target| u64::from(count(target))).sum();
     let mut gauges = Gauges { streams: app.rates.open_streams(), ready: app.is_ready(), ..Gauges::default() };
     gauges.calls.insert(CallPhase::Running.name(), sum(|target| target.running));

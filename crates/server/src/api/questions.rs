@@ -43,7 +43,7 @@ async fn list_questions_of(
     Ok(Reply::ok(app.platform().questions(&by, Some(conversation), paging).await?))
 }
 
-/// Asks a person. The deadline is fixed from now on.
+/// Asks a person: for Operators and Harnesses. The deadline is fixed from now on.
 #[utoipa::path(post, path = "/v1/conversations/{conversation}/questions", tag = "questions",
     params(("conversation" = ConversationId, Path, description = "Where")), request_body = NewQuestion, responses(
     (status = 201, description = "It is asked", body = Question),
@@ -68,7 +68,7 @@ async fn get_question(State(app): State<App>, By(by): By, Segment(id): Segment<Q
     Ok(Reply::ok(app.platform().question(&by, id).await?))
 }
 
-/// Answers, declines or dismisses a Question. The same answer again changes nothing; another one, or one that comes too
+/// Answers, declines or dismisses a Question: for people. The same answer again changes nothing; another one, or one that comes too
 /// late, is a conflict.
 #[utoipa::path(post, path = "/v1/questions/{question}/answer", tag = "questions",
     params(("question" = QuestionId, Path, description = "Which one")), request_body = Given,

@@ -19,9 +19,9 @@ const RETRY_MS: u32 = 2000;
 /// One event. JSON has no line feed outside of strings, and inside they are escaped: it is always one line.
 fn push(out: &mut String, event: &str, id: Option<&str>, data: &impl Serialize) {
     // Writing to a String cannot fail, and what is written always serialises.
-    let _ = write!(out, "event: {event}\n");
+    let _ = writeln!(out, "event: {event}");
     if let Some(id) = id {
-        let _ = write!(out, "id: {id}\n");
+        let _ = writeln!(out, "id: {id}");
     }
     let _ = write!(out, "data: {}\n\n", serde_json::to_string(data).unwrap_or_default());
 }
@@ -41,7 +41,7 @@ fn positions(feeds: &[Followed]) -> Positions {
 }
 
 pub(crate) fn hello(out: &mut String, feeds: &[Followed]) {
-    let _ = write!(out, "retry: {RETRY_MS}\n");
+    let _ = writeln!(out, "retry: {RETRY_MS}");
     push(out, "hello", Some(&id(feeds)), &positions(feeds));
 }
 
