@@ -2,10 +2,15 @@
 
 use crate::api;
 use crate::refusal::PROBLEM_JSON;
-use loopd_protocol::Problem;
+use loopd_protocol::{
+    ActorKey, ActorKind, ArtifactId, ConversationId, Delta, FeedEvent, HarnessCallId, MessageId, Problem, QuestionId,
+    TokenId,
+};
 use serde_json::{Map, Value, json};
 use std::sync::OnceLock;
-use utoipa::PartialSchema;
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
 
 /// Refusals that every route knows.
 const ALWAYS: [(u16, &str); 5] = [
@@ -58,8 +63,9 @@ pub fn openapi() -> String {
             "description": "A signed-in browser. The name ends in eight digits of the instance.",
         },
     });
-    let problem = <Problem as PartialSchema>::schema();
-    document["components"]["schemas"]["Problem"] = serde_json::to_value(problem).unwrap_or_default();
+    for (name, schema) in unnamed() {
+        document["components"]["schemas"][name] = serde_json::to_value(schema).unwrap_or_default();
+    }
     let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::iter_mut);
     for (path, item) in paths {
         for (method, operation) in item.as_object_mut().into_iter().flat_map(Map::iter_mut) {
@@ -69,6 +75,30 @@ pub fn openapi() -> String {
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// Schemas that no body names: refusals, what streams carry, and what stands in paths.
+fn unnamed() -> Vec<(String, RefOr<Schema>)> {
+    fn one<T: ToSchema>(all: &mut Vec<(String, RefOr<Schema>)>) {
+        all.push((T::name().into_owned(), T::schema()));
+        T::schemas(all);
+    }
+    let mut all = Vec::new();
+    let some: [fn(&mut Vec<(String, RefOr<Schema>)>); 11] = [
+        one::<Problem>,
+        one::<FeedEvent>,
+        one::<Delta>,
+        one::<ActorKind>,
+        one::<ActorKey>,
+        one::<ConversationId>,
+        one::<MessageId>,
+        one::<QuestionId>,
+        one::<HarnessCallId>,
+        one::<ArtifactId>,
+        one::<TokenId>,
+    ];
+    some.iter().for_each(|add| add(&mut all));
+    all
 }
 
 /// The same, made once.
