@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use loopd_platform::Paging;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
@@ -162,6 +162,11 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        // Otherwise a list would pass for an object whose names are left out.
+        serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| of_json(&error, String::new()))?;
+        return Err(Refusal::invalid("", "the body is no JSON object"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = error.path().to_string();

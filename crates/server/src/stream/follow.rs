@@ -57,8 +57,8 @@ struct Following {
     /// Feeds to read, and texts to listen to, with the next heartbeat: they failed.
     later: BTreeSet<usize>,
     deaf: BTreeSet<usize>,
-    /// The Feed that was read last: the next one is another one.
-    last: usize,
+    /// Where the turn is.
+    turn: usize,
     beat: Instant,
     first: Option<String>,
     ended: bool,
@@ -86,7 +86,7 @@ pub(crate) fn follow(
         feeds: begin.feeds,
         beat: Instant::now() + app.limits().heartbeat,
         first: None,
-        last: 0,
+        turn: 0,
         ended: false,
         _slot: slot,
         app,
@@ -145,9 +145,9 @@ impl Following {
 
     /// In turn, so that a busy Feed does not keep the others waiting.
     fn next_pending(&mut self) -> Option<usize> {
-        let next = self.pending.range(self.last + 1..).next().or_else(|| self.pending.first()).copied()?;
+        let next = self.pending.range(self.turn..).next().or_else(|| self.pending.first()).copied()?;
         self.pending.remove(&next);
-        self.last = next;
+        self.turn = next + 1;
         Some(next)
     }
 

@@ -180,8 +180,8 @@ async fn what_cannot_be_read_is_refused_with_the_place() {
             .by(&world.ann)
             .text("application/json", body)
     };
-    let got = world.send(said("{\"blocks\": [],\n \"x\": }")).await;
-    assert!(got.json()["detail"].as_str().unwrap().contains("line 2 column 7"), "{}", got.text());
+    let got = world.send(said("{\"blocks\": [],\n \"to\": }")).await;
+    assert!(got.json()["detail"].as_str().unwrap().contains("line 2 column 8"), "{}", got.text());
     let got = world.send(said("{\"blocks\": [], \"to\": [\"person/ann\", \"Ann\"]}")).await;
     assert_eq!(got.brief(), "422 invalid to[1]");
 }
