@@ -1,0 +1,55 @@
+//! The description is current, and says enough for a fuzzer to be let loose on it.
+
+use crate::world::description;
+use expect_test::expect_file;
+use std::collections::BTreeSet;
+
+#[test]
+fn the_committed_description_is_current() {
+    expect_file!["../../openapi.json"].assert_eq(&loopd_server::openapi());
+}
+
+#[test]
+fn every_operation_is_whole() {
+    let document = description();
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let at = format!("{method} {path}");
+            assert!(names.insert(operation["operationId"].as_str().unwrap()), "named twice: {at}");
+            assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{at}");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(responses.keys().any(|status| status.starts_with('2') || status.starts_with('3')), "{at}");
+            for (status, response) in responses.iter().filter(|(status, _)| status.as_str() >= "400") {
+                let schema = &response["content"]["application/problem+json"]["schema"]["$ref"];
+                assert_eq!(schema, "#/components/schemas/Problem", "{at} {status}");
+            }
+            let declared = operation["parameters"].as_array().into_iter().flatten();
+            let declared: BTreeSet<_> =
+                declared.filter(|one| one["in"] == "path").map(|one| one["name"].as_str().unwrap()).collect();
+            let named: BTreeSet<_> =
+                path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+            assert_eq!(declared, named, "{at}");
+        }
+    }
+    assert!(names.len() > 45, "{}", names.len());
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn references<'a>(value: &'a serde_json::Value, found: &mut BTreeSet<&'a str>) {
+        if let Some(target) = value.get("$ref").and_then(serde_json::Value::as_str) {
+            found.insert(target);
+        }
+        value.as_object().into_iter().flat_map(|map| map.values()).for_each(|value| references(value, found));
+        value.as_array().into_iter().flatten().for_each(|value| references(value, found));
+    }
+    let mut found = BTreeSet::new();
+    references(description(), &mut found);
+    assert!(found.len() > 20);
+    for target in found {
+        let pointer = target.strip_prefix('#').unwrap();
+        assert!(description().pointer(pointer).is_some(), "{target}");
+    }
+}
