@@ -1,0 +1,141 @@
+//! Who sends a request: a token or a cookie, and nobody gets past without either.
+
+use crate::cookie::{SignedIn, who_has};
+use crate::rates::{Who, who_is};
+use crate::refusal::{Answer, Refusal};
+use crate::serve::Peer;
+use crate::{App, Shared};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use loopd_platform::Caller;
+use std::sync::Arc;
+
+/// The longest secret that is looked at.
+const SECRET_BYTES: usize = 200;
+
+/// What somebody showed to be let in; streams show it again from time to time.
+#[derive(Debug, Clone)]
+pub(crate) enum Shown {
+    /// A token's secret.
+    Token(Arc<str>),
+    /// A cookie.
+    Cookie(SignedIn),
+}
+
+/// Whoever sends the request.
+#[derive(Debug, Clone)]
+pub(crate) struct Principal {
+    pub(crate) caller: Caller,
+    pub(crate) who: Who,
+    pub(crate) shown: Shown,
+}
+
+/// The layer over everything under `/v1` but signing in.
+pub(crate) async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let peer = peer_of(parts.extensions.get::<Peer>());
+    let principal = match identify(&app, &parts.headers, &parts.method, peer).await {
+        Ok(principal) => principal,
+        Err(refusal) => return refusal.into_response(),
+    };
+    if let Err(refusal) = app.rates.request(principal.who) {
+        app.metrics.rate_limited(refusal.code());
+        return refusal.into_response();
+    }
+    parts.extensions.insert(principal);
+    next.run(Request::from_parts(parts, body)).await
+}
+
+pub(crate) fn peer_of(peer: Option<&Peer>) -> Who {
+    who_is(peer.map(|peer| peer.0))
+}
+
+async fn identify(app: &Shared, headers: &HeaderMap, method: &Method, peer: Who) -> Answer<Principal> {
+    let mut said = headers.get_all(AUTHORIZATION).iter();
+    let Some(authorization) = said.next() else {
+        return by_cookie(app, headers, method);
+    };
+    let secret = authorization.to_str().ok().and_then(bearer);
+    let (Some(secret), None) = (secret, said.next()) else {
+        return Err(Refusal::unauthenticated("the header Authorization is not `Bearer loopd_…`"));
+    };
+    let who = who_has(secret);
+    if !app.rates.knows(who) {
+        app.rates.may_try(peer).inspect_err(|refusal| app.metrics.rate_limited(refusal.code()))?;
+    }
+    let known = if secret.len() <= SECRET_BYTES { app.platform().authenticate(secret).await? } else { None };
+    let Some(caller) = known else {
+        app.rates.failed(peer);
+        return Err(Refusal::unauthenticated("the token is unknown, revoked or expired"));
+    };
+    Ok(Principal { caller, who, shown: Shown::Token(secret.into()) })
+}
+
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, secret) = header.split_once(' ')?;
+    let secret = secret.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !secret.is_empty()).then_some(secret)
+}
+
+fn by_cookie(app: &Shared, headers: &HeaderMap, method: &Method) -> Answer<Principal> {
+    let now = app.platform().now();
+    let read = |header: &axum::http::HeaderValue| app.cookies.read(header.to_str().ok()?, now);
+    let Some(signed_in) = headers.get_all(COOKIE).iter().find_map(read) else {
+        let detail = "send `Authorization: Bearer loopd_…`, or sign in with the address that the server printed";
+        return Err(Refusal::unauthenticated(detail));
+    };
+    // Ports of one machine are one site, so `SameSite` does not keep their pages out.
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    let other_page = matches!(site, Some(b"cross-site" | b"same-site"));
+    let own_page = headers.contains_key(ORIGIN) || matches!(site, Some(b"same-origin" | b"none"));
+    if other_page || !(method.is_safe() || own_page) {
+        let detail = "a request with a cookie must come from the server's own page; programs send a token";
+        return Err(Refusal::forbidden("origin", detail));
+    }
+    Ok(Principal { caller: signed_in.caller.clone(), who: signed_in.who, shown: Shown::Cookie(signed_in) })
+}
+
+impl Shown {
+    /// Whether it still lets this caller in.
+    pub(crate) async fn still_good(&self, app: &Shared, caller: &Caller) -> bool {
+        match self {
+            // A store that cannot be asked at this moment throws nobody out.
+            Self::Token(secret) => match app.platform().authenticate(secret).await {
+                Ok(found) => found.as_ref() == Some(caller),
+                Err(_) => true,
+            },
+            Self::Cookie(signed_in) => app.cookies.is_good(signed_in, app.platform().now()),
+        }
+    }
+}
+
+/// Takes the principal out of a request that passed [`authenticate`].
+impl FromRequestParts<App> for Principal {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Answer<Self> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Refusal::unauthenticated("sign in first"))
+    }
+}
+
+/// The caller alone.
+#[derive(Debug, Clone)]
+pub(crate) struct By(pub(crate) Caller);
+
+impl FromRequestParts<App> for By {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Answer<Self> {
+        Principal::from_request_parts(parts, app).await.map(|principal| Self(principal.caller))
+    }
+}
+
+/// Lets admins in where the layer does not stand before.
+pub(crate) async fn must_be_admin(app: &Shared, headers: &HeaderMap, peer: Option<&Peer>) -> Answer<()> {
+    let principal = identify(app, headers, &Method::GET, peer_of(peer)).await?;
+    Ok(principal.caller.must_be(&[])?)
+}

@@ -1,0 +1,112 @@
+//! Counters for `/metrics`, in the text format of Prometheus. No label holds anything that somebody sent.
+
+use axum::http::StatusCode;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tokio::time::Instant;
+
+/// What the server counts.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    started: Instant,
+    /// By route as it is declared, and the first digit of the status.
+    requests: Mutex<BTreeMap<(String, u16), u64>>,
+    rate_limited: Mutex<BTreeMap<&'static str, u64>>,
+    events: AtomicU64,
+    messages: AtomicU64,
+    calls: AtomicU64,
+}
+
+/// What is read at the moment of asking.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    pub(crate) streams: usize,
+    pub(crate) calls: BTreeMap<&'static str, u64>,
+    pub(crate) ready: bool,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            requests: Mutex::default(),
+            rate_limited: Mutex::default(),
+            events: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn request(&self, route: Option<&str>, status: StatusCode) {
+        let key = (route.unwrap_or("other").to_owned(), status.as_u16() / 100);
+        *self.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+    }
+
+    pub(crate) fn rate_limited(&self, code: &'static str) {
+        *self.rate_limited.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += 1;
+    }
+
+    pub(crate) fn events(&self, count: u64) {
+        self.events.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn message(&self) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn call(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn text(&self, gauges: &Gauges) -> String {
+        let mut out = Text(String::new());
+        out.head("loopd_http_requests_total", "counter", "Requests that were answered.");
+        for ((route, class), count) in &*self.requests.lock().unwrap_or_else(PoisonError::into_inner) {
+            out.line("loopd_http_requests_total", &[("route", route), ("status", &format!("{class}xx"))], *count);
+        }
+        out.head("loopd_rate_limited_total", "counter", "Requests that were refused because there were too many.");
+        for (code, count) in &*self.rate_limited.lock().unwrap_or_else(PoisonError::into_inner) {
+            out.line("loopd_rate_limited_total", &[("code", code)], *count);
+        }
+        let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        out.one(
+            "loopd_events_delivered_total",
+            "counter",
+            "Events of Feeds that streams delivered.",
+            counter(&self.events),
+        );
+        out.one("loopd_messages_accepted_total", "counter", "Messages that were new.", counter(&self.messages));
+        out.one("loopd_calls_accepted_total", "counter", "Calls to Harnesses that were new.", counter(&self.calls));
+        out.head("loopd_calls", "gauge", "Calls to Harnesses by phase.");
+        for (phase, count) in &gauges.calls {
+            out.line("loopd_calls", &[("phase", phase)], *count);
+        }
+        let streams = u64::try_from(gauges.streams).unwrap_or(u64::MAX);
+        out.one("loopd_streams_open", "gauge", "Streams that are open.", streams);
+        out.one("loopd_ready", "gauge", "Whether new work is taken.", u64::from(gauges.ready));
+        out.one("loopd_uptime_seconds", "gauge", "Seconds since the start.", self.started.elapsed().as_secs());
+        out.0
+    }
+}
+
+struct Text(String);
+
+impl Text {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        let labels: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: u64) {
+        self.head(name, kind, help);
+        self.line(name, &[], value);
+    }
+}
