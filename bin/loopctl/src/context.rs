@@ -1,7 +1,6 @@
 //! What every command knows.
 
 use crate::cli::Global;
-use crate::models;
 use crate::output;
 use crate::paint::Paint;
 use crate::place::Place;
@@ -51,7 +50,7 @@ impl Context {
     /// # Errors
     /// [`Problem`] when the file does not read, with its line.
     pub fn catalogue(&self) -> Result<Catalogue, Problem> {
-        self.models.as_deref().map_or_else(|| Ok(Catalogue::default()), models::read)
+        self.models.as_deref().map_or_else(|| Ok(Catalogue::default()), |file| Ok(loopd_assemble::models::read(file)?))
     }
 
     /// Now.

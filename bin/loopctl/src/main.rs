@@ -1,11 +1,10 @@
 //! The command line of loopd: starts, shows, watches, resumes, records and replays runs.
 //!
-//! The composition root: the one place where store, providers and tools are named together. Reading order: [`cli`]
-//! (what may be written), [`commands`] (what it does), [`agents`] (from manifests to programs), [`drive`] (one run in
-//! this process), [`problem`] and [`exit`] (how things go wrong).
+//! A composition root: it names the store; `loopd-assemble` makes agents of manifests. Reading order: [`cli`]
+//! (what may be written), [`commands`] (what it does), [`drive`] (one run in this process), [`problem`] and [`exit`]
+//! (how things go wrong).
 #![forbid(unsafe_code)]
 
-mod agents;
 mod attach;
 mod chat;
 mod cli;
@@ -15,17 +14,14 @@ mod drive;
 mod exit;
 mod files;
 mod find;
-mod found;
 mod journal;
 mod layout;
-mod models;
 mod output;
 mod paint;
 mod place;
 mod problem;
 mod signals;
 mod steps;
-mod tools;
 mod words;
 
 use clap::Parser;

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::paint::Paint;
-use loopd_kernel::MicroUsd;
+use loopd_assemble::{Kind, Obstacle, ResolveError};
 use loopd_store::{Expectation, StoreError};
 use serde_json::json;
 use std::fmt;
@@ -171,6 +171,44 @@ impl From<std::io::Error> for Problem {
     }
 }
 
+impl From<Obstacle> for Problem {
+    fn from(obstacle: Obstacle) -> Self {
+        let Obstacle { kind, what, why, fix } = obstacle;
+        let (code, what, fix) = match kind {
+            Kind::Manifest => (Code::Manifest, what, fix),
+            Kind::Model => (Code::Model, what, fix),
+            Kind::Key => (Code::ModelKey, what, fix),
+            Kind::ModelList => {
+                let options = |_| "name another file with --models or LOOPD_MODELS, or none".to_owned();
+                (Code::ModelList, what, fix.map(options))
+            }
+            Kind::Price => (Code::ModelPrice, what, fix),
+            Kind::Tool => (Code::Tool, what, fix),
+            Kind::Native { tool } => (Code::Tool, format!("there is no tool `{tool}` in loopctl"), fix),
+            Kind::Place => {
+                let fix = fix.map_or_else(
+                    || "say where the manifest is now with --agent FILE".to_owned(),
+                    |fix| format!("{fix}, or say with --agent FILE where the manifest is now"),
+                );
+                (Code::Tool, what, Some(fix))
+            }
+            Kind::CannotRun => (Code::CannotRun, what, fix),
+            Kind::File => (Code::File, what, fix),
+            Kind::Io => (Code::Io, what, fix),
+        };
+        Self { code, what, why, fix }
+    }
+}
+
+impl From<ResolveError> for Problem {
+    fn from(error: ResolveError) -> Self {
+        match error {
+            ResolveError::Store(error) => error.into(),
+            ResolveError::Obstacle(obstacle) => obstacle.into(),
+        }
+    }
+}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         // The operating system's numbers help nobody here.
@@ -212,14 +250,6 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// An amount as people write it: cents where cents say it all.
-pub fn dollars(amount: MicroUsd) -> String {
-    let text = amount.to_string();
-    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
-    let part = part.trim_end_matches('0');
-    format!("{whole}.{part:0<2}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,8 +282,5 @@ mod tests {
             problem.text(Paint::PLAIN),
             "error[E-USAGE]: it is wrong\n  why: because\n  fix: do this\n       and that"
         );
-        assert_eq!(dollars(MicroUsd(1_250_000)), "$1.25");
-        assert_eq!(dollars(MicroUsd(500)), "$0.0005");
-        assert_eq!(dollars(MicroUsd(2_000_000)), "$2.00");
     }
 }

@@ -1,8 +1,8 @@
 //! Steps as lines for people. Every text from outside passes through [`excerpt`].
 
 use crate::paint::Paint;
-use crate::problem::dollars;
 use crate::words;
+use crate::words::dollars;
 use loopd_fixture::excerpt;
 use loopd_fixture::trajectory::{Step, StepKind, StepState};
 use loopd_kernel::MicroUsd;

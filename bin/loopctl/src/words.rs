@@ -1,12 +1,13 @@
 //! Facts in words: times, amounts, outcomes.
 
-use crate::problem::dollars;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use loopd_fixture::excerpt;
 use loopd_kernel::budget::{Breach, Dimension};
 use loopd_kernel::outcome::Interrupt;
-use loopd_kernel::{Limits, MicroUsd, Outcome, RunId, TimeMs};
+use loopd_kernel::{Limits, MicroUsd, Outcome, TimeMs};
+
+pub use loopd_assemble::words::{bytes, count, dollars, os, short};
 
 /// A duration in the unit that fits, for example `350 ms`, `4.2 s`, `3 min 20 s`.
 pub fn duration(ms: u64) -> String {
@@ -21,37 +22,9 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// A count with a separator every three digits.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// `one` or `many` after the number.
 pub fn plural(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
-}
-
-/// A size in bytes.
-pub fn bytes(number: usize) -> String {
-    match number {
-        0..1_024 => format!("{number} B"),
-        1_024..1_048_576 => format!("{}.{} kB", number / 1024, number % 1024 * 10 / 1024),
-        _ => format!("{}.{} MB", number / 1_048_576, number % 1_048_576 * 10 / 1_048_576),
-    }
-}
-
-/// What the operating system says, without its number.
-pub fn os(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
 /// A moment in the machine's time zone.
@@ -76,11 +49,6 @@ pub fn ago(at: TimeMs, now: TimeMs) -> String {
         ms @ 3_600_000..172_800_000 => format!("{} h ago", ms / 3_600_000),
         ms => format!("{} days ago", ms / 86_400_000),
     }
-}
-
-/// A Run's id as it is shown: enough to tell Runs apart, and enough to name one.
-pub fn short(run: RunId) -> String {
-    run.to_string().chars().take(4 + 14).collect()
 }
 
 /// Tokens and money so far.
@@ -142,6 +110,13 @@ pub fn breach(breach: &Breach) -> String {
     format!("the limit is {}; {used} used{next}", amount(dimension, limit))
 }
 
+/// An amount of dollars per million tokens, as short as it can be said: `0.25`, `15`.
+pub fn rate(micros: u64) -> String {
+    let (whole, part) = (micros / 1_000_000, micros % 1_000_000);
+    let text = format!("{whole}.{part:06}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// An outcome with its evidence, in words. Text from outside is made harmless.
 pub fn outcome(outcome: &Outcome) -> String {
     let safe = |text: &str| excerpt::line(text, 600);
@@ -170,10 +145,9 @@ mod tests {
     fn numbers_read_well() {
         let durations = [0, 999, 1_250, 61_000, 600_000, 3_700_000, 200_000_000].map(duration);
         assert_eq!(durations, ["0 ms", "999 ms", "1.2 s", "1 min 1 s", "10 min", "1 h 1 min", "2 days"]);
-        assert_eq!([7, 1_000, 1_234_567].map(count), ["7", "1,000", "1,234,567"]);
-        assert_eq!([10, 1_536, 3 << 20].map(bytes), ["10 B", "1.5 kB", "3.0 MB"]);
         assert_eq!(rfc3339(TimeMs(0)), "1970-01-01T00:00:00.000Z");
-        assert_eq!(short(RunId([0xab; 16])), "run_ababababababab");
+        let rates = [250_000, 15_000_000, 0, 1, 1_500_000].map(rate);
+        assert_eq!(rates, ["0.25", "15", "0", "0.000001", "1.5"]);
     }
 
     #[test]

@@ -148,18 +148,7 @@ pub(crate) fn heartbeat(conn: &Connection, worker: WorkerId, until: TimeMs) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema;
-
-    /// How SQLite would run a statement.
-    fn plan(sql: &str) -> String {
-        let folder = tempfile::TempDir::new().unwrap();
-        let mut conn = schema::connect(&folder.path().join("loopd.db"), true).unwrap();
-        schema::migrate(&mut conn).unwrap();
-        let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        // Nothing is bound: the plan does not depend on the values.
-        let details = statement.raw_query().mapped(|row| row.get::<_, String>(3));
-        details.map(|detail| detail.unwrap() + "\n").collect()
-    }
+    use crate::plan::plan;
 
     #[test]
     fn what_waits_and_who_is_a_child_is_known_from_an_index_alone() {

@@ -13,6 +13,8 @@ mod backup;
 mod claims;
 mod failure;
 mod feeds;
+#[cfg(test)]
+mod plan;
 mod poke;
 mod queries;
 mod reader;

@@ -77,3 +77,51 @@ fn decode(row: &Row<'_>, table: Table, id: RecordId) -> rusqlite::Result<Record>
         body: row.get(6)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feeds;
+    use crate::plan::plan;
+
+    #[test]
+    fn places_keep_their_order_when_they_are_stored() {
+        let places = [0, 1, 2, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX];
+        assert!(places.map(stored_place).is_sorted());
+        assert_eq!(places.map(|number| place(stored_place(number))), places);
+    }
+
+    #[test]
+    fn each_read_and_each_write_searches_an_index() {
+        let list = "record USING INDEX record_list (tbl=? AND scope=?";
+        let table = [
+            (queries::ONE, "record USING INDEX record_identity (tbl=? AND rid=?)"),
+            (queries::THESE, "record USING INDEX record_identity (tbl=? AND rid=?)"),
+            (queries::KEY, "record USING INDEX record_key (tbl=? AND key=? AND scope=?)"),
+            (queries::OLDEST, "record USING INDEX record_list (tbl=? AND scope=? AND (place,rid)>(?,?))"),
+            (queries::NEWEST, "record USING INDEX record_list (tbl=? AND scope=? AND (place,rid)<(?,?))"),
+            (queries::DUE, "record USING INDEX record_due (tbl=? AND due<?)"),
+            (queries::SEARCH, "record USING INTEGER PRIMARY KEY (rowid=?)"),
+            (apply::HOLDER, "record USING INDEX record_key (tbl=? AND key=? AND scope=?)"),
+            (apply::TOUCH, "record USING INDEX record_key (tbl=? AND key=?)"),
+            (apply::FORGET_SCOPE, list),
+            (apply::DELETE_SCOPE, list),
+            (feeds::ITEMS, "feed_item USING INDEX feed_position (feed=? AND position>?)"),
+            (feeds::HEADS, "feed USING INDEX feed_identity (kind=? AND fid=?)"),
+            (feeds::ERASE, "feed_item USING COVERING INDEX feed_position (feed=?)"),
+            (feeds::COUNTER, "counter USING PRIMARY KEY (name=?)"),
+        ];
+        for (sql, search) in table {
+            let plan = plan(sql);
+            assert!(plan.contains(&format!("SEARCH {search}")), "{sql}\n{plan}");
+            // A scan only of arguments, of what a search found, and of what the index of words gives.
+            for line in plan.lines().filter(|line| line.contains("SCAN")) {
+                let fine = ["SCAN wanted VIRTUAL TABLE", "SCAN (subquery", "SCAN record_words VIRTUAL TABLE INDEX"];
+                assert!(fine.iter().any(|start| line.starts_with(start)), "{line}\nin\n{plan}");
+            }
+        }
+        for sql in [queries::OLDEST, queries::NEWEST, queries::DUE, feeds::ITEMS] {
+            assert!(!plan(sql).contains("TEMP B-TREE"), "the index has the order of the list: {}", plan(sql));
+        }
+    }
+}

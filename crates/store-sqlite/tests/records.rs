@@ -171,7 +171,73 @@ async fn records_answer_like_the_model() {
             }
         }
         assert_eq!(everything(&store).await, everything(&model).await, "seed {seed}");
+        // The index of words is one of its own kind: SQLite asks it, too, whether it is whole.
+        let conn = rusqlite::Connection::open(store.path()).unwrap();
+        let whole: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(whole, "ok", "seed {seed}");
     }
     // The dice are of use only while a good part of what they propose is accepted, and a part is not.
     assert!(committed > 1_000 && refused > 300, "{committed} committed, {refused} refused");
+}
+
+/// Messages of many scopes with a word in common, and one of its own each.
+async fn messages(store: &SqliteStore, scopes: std::ops::Range<u64>) {
+    for scope in scopes {
+        let id = scope_of(scope);
+        let (table, words) = (Table::Message, Some(format!("common own{scope}")));
+        let body = vec![0; 4_000];
+        let record = Record { table, id, scope: id, place: 0, key: None, due: None, rev: 0, words, body };
+        let put = Write::PutRecord(Box::new(record), Place::At(scope));
+        store.commit(Batch { expect: Vec::new(), writes: vec![put] }).await.unwrap();
+    }
+}
+
+fn scope_of(scope: u64) -> RecordId {
+    RecordId(u128::from(scope).to_be_bytes())
+}
+
+fn search(scopes: impl IntoIterator<Item = u64>, text: &str) -> Query {
+    let scopes = scopes.into_iter().map(scope_of).collect();
+    Query::Search { table: Table::Message, scopes, text: text.to_owned(), limit: usize::MAX }
+}
+
+#[tokio::test]
+async fn a_search_takes_as_many_scopes_and_words_as_there_are() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open_driver(folder.path().join("loopd.db")).unwrap();
+    messages(&store, 0..100).await;
+    let found = store.records(search(0..3_000, "common")).await.unwrap();
+    assert_eq!(found.iter().map(|record| record.place).collect::<Vec<_>>(), (0..100).rev().collect::<Vec<_>>());
+    let found = store.records(search([7, 9], "common own9")).await.unwrap();
+    assert_eq!(found.iter().map(|record| record.place).collect::<Vec<_>>(), [9]);
+    let many: String = (0..3_000).map(|n| format!("word{n} ")).collect();
+    assert_eq!(store.records(search([7], &many)).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_surrounds_a_step_shares_its_flush_and_few_pages() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("loopd.db");
+    let store = SqliteStore::open_driver(&path).unwrap();
+    let mut own = support::row(1);
+    store.commit(support::creation(&own)).await.unwrap();
+    let feed = Feed { kind: FeedKind::Conversation, id: id(1) };
+    let wal = || std::fs::metadata(path.with_extension("db-wal")).unwrap().len() as f64;
+    let (before, log) = (store.stats(), wal());
+    let steps = 200;
+    for n in 0..steps {
+        let mut batch = support::step(&mut own, 700);
+        let table = Table::Block;
+        let id = scope_of(n);
+        let body = vec![b'x'; 300];
+        let record = Record { table, id, scope: feed.id, place: 0, key: None, due: None, rev: 0, words: None, body };
+        batch.writes.push(Write::PutRecord(Box::new(record), Place::Next));
+        let body = b"{}"[..].into();
+        batch.writes.push(Write::Publish(NewItem { feed, at: TimeMs(1), of: Some((table, id)), body }));
+        store.commit(batch).await.unwrap();
+    }
+    assert_eq!(store.stats().groups - before.groups, steps);
+    // Those of a step, and on top: the Record and its two indexes, the number, the item and its index, the head.
+    let pages = (wal() - log) / f64::from(2_048 + 24) / steps as f64;
+    assert!(pages < 11.0, "{pages} pages per step");
 }

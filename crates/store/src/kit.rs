@@ -30,8 +30,8 @@
 //!
 //! # What it proves
 //! The rules of [`Store`], [`Batch`](crate::Batch) and [`Claim`](crate::Claim): all or nothing, compare-and-set
-//! on Seq and epoch, fencing, dedup keys, caps, order, claims, paging, byte-exact bodies, isolation of Batches
-//! that were sent together. With [`Features::durable`] also that reopening keeps all of it, and with
+//! on Seq, epoch and revision, fencing, keys, caps, bounds, order, claims, paging, searching, numbers without a gap,
+//! byte-exact bodies, isolation of Batches that were sent together. With [`Features::durable`] also that reopening keeps all of it, and with
 //! [`Features::damage`] that a changed byte is found and named.
 //!
 //! # What it does not prove
@@ -45,11 +45,16 @@ mod caps;
 mod children;
 mod claims;
 mod commits;
+mod crowd;
 mod definitions;
 mod durable;
+mod feeds;
 mod hints;
 mod inbox;
 mod parallel;
+mod records;
+mod search;
+mod shelf;
 mod world;
 
 use crate::error::StoreError;
@@ -202,7 +207,8 @@ cases! { $
     bytes:
         odd_bytes_come_back_exactly
         large_bodies_come_back_exactly
-        numbers_come_back_at_their_limits;
+        numbers_come_back_at_their_limits
+        records_and_items_hold_any_bytes;
     inbox:
         inbox_items_wait_in_order_until_taken
         inbox_keys_are_known_for_ever
@@ -238,8 +244,36 @@ cases! { $
     hints:
         listeners_hear_what_was_committed
         a_slow_listener_holds_up_nobody;
+    records:
+        a_record_reads_back_whole
+        a_revision_is_compared
+        places_are_numbered_in_order
+        a_number_is_given_once
+        a_record_stays_in_its_scope
+        keys_are_unique_per_table_and_scope
+        a_touch_moves_what_is_behind
+        what_is_removed_is_gone
+        what_is_due_is_found
+        records_come_in_the_order_asked
+        a_list_is_paged_by_place_and_identity
+        record_writes_are_all_or_nothing;
+    search:
+        words_find_records
+        no_sign_is_an_operator;
+    feeds:
+        a_feed_is_numbered_without_a_gap
+        an_item_keeps_where_its_record_stood
+        an_erased_feed_goes_on
+        a_counter_is_bounded
+        listeners_hear_of_a_feed;
+    crowd:
+        publishers_leave_no_gap
+        numbers_leave_no_gap
+        one_of_many_wins_each_revision
+        a_bound_holds_when_many_count;
     durable:
         reopening_keeps_everything
+        reopening_keeps_what_surrounds
         keys_survive_reopening
         the_chain_verifies_after_reopening
         damage_is_found_and_named;

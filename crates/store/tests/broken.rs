@@ -7,9 +7,9 @@ use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
 use loopd_store::kit::{CASES, Features, Finding, Handle, Subject, Verdict, check};
 use loopd_store::rows::INBOX_BYTES;
 use loopd_store::{
-    Batch, Claim, Claimed, Counter, Expect, Expectation, Feed, FeedItem, Hint, Hints, InboxBody, InboxItem,
-    MemoryStore, Page, Query, QuestionRow, Receipt, Record, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId,
-    Write,
+    Batch, Claim, Claimed, Counter, Expect, Expectation, Feed, FeedItem, Hint, Hints, InboxBody, InboxItem, List,
+    MemoryStore, Page, Place, Query, QuestionRow, Receipt, Record, RecordId, RunFilter, RunRow, Snapshot, Store,
+    StoreError, WorkerId, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -108,6 +108,42 @@ enum Flaw {
     CountsNothing,
     /// Has no bytes to spare for what stops a Run.
     NoReserve,
+    /// Compares no revision.
+    AnyRevision,
+    /// Says that each Record was written once.
+    OneRevision,
+    /// Leaves a Record where it is, though it should take the next number.
+    KeepsPlaces,
+    /// Numbers a Record by how many there are.
+    CountsRows,
+    /// Uses up the numbers of a Batch that failed.
+    NumbersGetLost,
+    /// Moves Records to other scopes.
+    MovesScopes,
+    /// Loses touches.
+    LosesTouches,
+    /// Writes a Record that it touches.
+    TouchIsAWrite,
+    /// Removes no scope.
+    KeepsScopes,
+    /// Goes on behind a place, whoever else stands there.
+    SkipsPlaces,
+    /// Tells what is due in the order of identities.
+    DueByIdentity,
+    /// Gives Records in the order of identities.
+    SortsThese,
+    /// Looks for the first word only.
+    FirstWord,
+    /// Takes signs for operators.
+    Operators,
+    /// Keeps the words of a Record that has none any more.
+    KeepsWords,
+    /// Begins a part of a Feed at the position that it should begin after.
+    AfterIsAt,
+    /// Does not keep what an item tells of.
+    ForgetsOf,
+    /// Erases no Feed.
+    KeepsFeeds,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +154,8 @@ enum Kind {
     Sealed,
     InboxFull,
     ItemTooLarge,
+    RecordKey,
+    Counter,
 }
 
 impl Kind {
@@ -129,6 +167,8 @@ impl Kind {
             Self::Sealed => matches!(conflict, Expectation::Sealed(_)),
             Self::InboxFull => matches!(conflict, Expectation::InboxFull(_)),
             Self::ItemTooLarge => matches!(conflict, Expectation::ItemTooLarge { .. }),
+            Self::RecordKey => matches!(conflict, Expectation::RecordKey(..)),
+            Self::Counter => matches!(conflict, Expectation::Counter(_)),
         }
     }
 }
@@ -142,6 +182,7 @@ struct Memory {
     workers: BTreeMap<RunId, Option<WorkerId>>,
     offsets: BTreeMap<RunId, usize>,
     given: Vec<Claimed>,
+    words: BTreeMap<RecordId, String>,
 }
 
 #[derive(Clone)]
@@ -164,6 +205,9 @@ impl Broken {
 
     /// What becomes of the expectations.
     async fn expect(&self, batch: &mut Batch) -> Result<(), StoreError> {
+        if self.is(Flaw::AnyRevision) {
+            batch.expect.retain(|expect| !matches!(expect, Expect::Record { .. }));
+        }
         for expect in &mut batch.expect {
             let Expect::RunAt { run, seq, epoch } = expect else {
                 continue;
@@ -248,9 +292,49 @@ impl Broken {
             Write::Notify(item) if self.is(Flaw::NoticesAreItems) => *write = Write::AddInbox(item.clone()),
             // No cap holds a notice back.
             Write::AddInbox(item) if self.is(Flaw::CountsNothing) => *write = Write::Notify(item.clone()),
+            Write::PutRecord(record, place) => self.spoil_record(record, place).await,
+            Write::Touch { table, key, place } if self.is(Flaw::TouchIsAWrite) => {
+                let held = Query::Key(*table, RecordId([200; 16]), key.clone());
+                let held = self.inner.records(held).await.unwrap().pop().filter(|record| record.place < *place)?;
+                *write = Write::PutRecord(Box::new(held), Place::At(*place));
+            }
+            Write::Touch { .. } if self.is(Flaw::LosesTouches) => return None,
+            Write::DeleteScope(..) if self.is(Flaw::KeepsScopes) => return None,
+            Write::EraseFeed(_) if self.is(Flaw::KeepsFeeds) => return None,
+            Write::Publish(item) if self.is(Flaw::ForgetsOf) => item.of = None,
             _ => {}
         }
         Some(())
+    }
+
+    async fn spoil_record(&self, record: &mut Record, place: &mut Place) {
+        let old = self.inner.records(Query::Record(record.table, record.id)).await.unwrap().pop();
+        match self.flaw {
+            Flaw::KeepsPlaces if *place == Place::Next => *place = Place::Keep,
+            Flaw::CountsRows if *place == Place::Next => {
+                let (table, scope) = (record.table, record.scope);
+                let list = List { table, scope, beyond: None, newest_first: false, limit: usize::MAX };
+                let rows = self.inner.records(Query::List(list)).await.unwrap().len();
+                *place = Place::At(rows as u64 + 1);
+            }
+            Flaw::MovesScopes if old.is_some_and(|old| old.scope != record.scope) => {
+                let gone = vec![Write::DeleteRecord(record.table, record.id)];
+                self.inner.commit(Batch { expect: Vec::new(), writes: gone }).await.unwrap();
+            }
+            Flaw::KeepsWords => {
+                let words = &mut self.memory.lock().unwrap().words;
+                match &record.words {
+                    Some(text) => drop(words.insert(record.id, text.clone())),
+                    None => record.words = words.get(&record.id).cloned(),
+                }
+            }
+            Flaw::CutsAtNul => {
+                let kept = record.body.iter().take_while(|byte| **byte != 0).count();
+                record.body.truncate(kept);
+            }
+            Flaw::CutsLarge => record.body.truncate(1 << 20),
+            _ => {}
+        }
     }
 
     async fn answer(&self, batch: &Batch, result: Result<Receipt, StoreError>) -> Result<Receipt, StoreError> {
@@ -260,6 +344,16 @@ impl Broken {
             (Err(StoreError::Conflict(_)), Flaw::HalfBatches) => {
                 let first = batch.writes.first().cloned().into_iter().collect();
                 let _ = self.inner.commit(Batch { expect: Vec::new(), writes: first }).await;
+                result
+            }
+            (Err(StoreError::Conflict(_)), Flaw::NumbersGetLost) => {
+                for write in &batch.writes {
+                    let Write::PutRecord(record, _) = write else { continue };
+                    let lost = Record { id: RecordId([250; 16]), key: None, ..(**record).clone() };
+                    let gone = Write::DeleteRecord(lost.table, lost.id);
+                    let writes = vec![Write::PutRecord(Box::new(lost), Place::Next), gone];
+                    self.inner.commit(Batch { expect: Vec::new(), writes }).await.unwrap();
+                }
                 result
             }
             (Err(_), Flaw::LosesNeighbours) => {
@@ -419,11 +513,32 @@ impl Store for Broken {
         Ok(all.items.iter().filter_map(|row| row.wake_at).min())
     }
 
-    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
-        self.inner.records(query).await
+    async fn records(&self, mut query: Query) -> Result<Vec<Record>, StoreError> {
+        match &mut query {
+            Query::List(list) if self.is(Flaw::SkipsPlaces) => {
+                list.beyond = list.beyond.map(|(place, _)| (place, RecordId([0xff; 16])));
+            }
+            Query::Search { text, .. } if self.is(Flaw::FirstWord) => {
+                *text = text.split_whitespace().next().unwrap_or_default().to_owned();
+            }
+            Query::Search { text, .. } if self.is(Flaw::Operators) && text.contains(['"', '(', '*']) => {
+                return Err(StoreError::Unavailable("fts5: syntax error".to_owned()));
+            }
+            _ => {}
+        }
+        let mut records = self.inner.records(query.clone()).await?;
+        match (self.flaw, query) {
+            (Flaw::OneRevision, _) => records.iter_mut().for_each(|record| record.rev = 1),
+            (Flaw::DueByIdentity, Query::Due { .. }) | (Flaw::SortsThese, Query::These(..)) => {
+                records.sort_by_key(|record| record.id);
+            }
+            _ => {}
+        }
+        Ok(records)
     }
 
     async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
+        let after = if self.is(Flaw::AfterIsAt) { after.saturating_sub(1) } else { after };
         self.inner.feed(feed, after, limit).await
     }
 
@@ -470,9 +585,15 @@ fn flaws() -> Vec<(Flaw, &'static [&'static str])> {
         (Flaw::AnyEpoch, &["a_wrong_epoch_is_fenced", "a_claim_raises_the_epoch_and_fences"]),
         (Flaw::SeqFirst, &["the_epoch_is_looked_at_first"]),
         (Flaw::AnySeq, &["a_wrong_seq_is_a_conflict"]),
-        (Flaw::HalfBatches, &["a_batch_is_all_or_nothing", "a_group_isolates_its_members"]),
+        (
+            Flaw::HalfBatches,
+            &["a_batch_is_all_or_nothing", "a_group_isolates_its_members", "record_writes_are_all_or_nothing"],
+        ),
         (Flaw::LosesNeighbours, &["a_group_isolates_its_members"]),
-        (Flaw::LosesSome, &["appenders_do_not_disturb_each_other", "the_chain_verifies_after_reopening"]),
+        (
+            Flaw::LosesSome,
+            &["appenders_do_not_disturb_each_other", "the_chain_verifies_after_reopening", "publishers_leave_no_gap"],
+        ),
         (Flaw::Denies(Kind::Head), &["appends_are_dense", "one_of_many_wins_each_seq"]),
         (Flaw::Denies(Kind::Run), &["a_run_is_created_once", "an_unknown_run_is_a_conflict"]),
         (
@@ -498,8 +619,11 @@ fn flaws() -> Vec<(Flaw, &'static [&'static str])> {
         (Flaw::EntriesBackwards, &["a_run_reads_back_whole", "readers_see_whole_prefixes"]),
         (Flaw::LateEntries, &["readers_see_whole_prefixes"]),
         (Flaw::StaleRows, &["a_run_reads_back_whole", "a_claim_raises_the_epoch_and_fences"]),
-        (Flaw::CutsAtNul, &["odd_bytes_come_back_exactly", "large_bodies_come_back_exactly"]),
-        (Flaw::CutsLarge, &["large_bodies_come_back_exactly"]),
+        (
+            Flaw::CutsAtNul,
+            &["odd_bytes_come_back_exactly", "large_bodies_come_back_exactly", "records_and_items_hold_any_bytes"],
+        ),
+        (Flaw::CutsLarge, &["large_bodies_come_back_exactly", "records_and_items_hold_any_bytes"]),
         (Flaw::Clamps, &["numbers_come_back_at_their_limits"]),
         (Flaw::NewestSnapshot, &["a_snapshot_is_replaced"]),
         (Flaw::ReplacesBlobs, &["a_blob_is_stored_once"]),
@@ -516,10 +640,33 @@ fn flaws() -> Vec<(Flaw, &'static [&'static str])> {
         (Flaw::WantsReasons, &["a_claim_of_one_run_needs_no_reason"]),
         (Flaw::GivesTwice, &["two_claimers_never_get_the_same_run"]),
         (Flaw::WakesAll, &["next_wake_is_the_earliest_that_a_claim_would_take"]),
-        (Flaw::Mute, &["listeners_hear_what_was_committed"]),
+        (Flaw::Mute, &["listeners_hear_what_was_committed", "listeners_hear_of_a_feed"]),
         (Flaw::HintsPileUp, &["a_slow_listener_holds_up_nobody"]),
-        (Flaw::Forgets, &["reopening_keeps_everything", "the_chain_verifies_after_reopening"]),
+        (
+            Flaw::Forgets,
+            &["reopening_keeps_everything", "the_chain_verifies_after_reopening", "reopening_keeps_what_surrounds"],
+        ),
         (Flaw::Blind, &["damage_is_found_and_named"]),
+        (Flaw::AnyRevision, &["a_revision_is_compared", "one_of_many_wins_each_revision"]),
+        (Flaw::OneRevision, &["a_record_reads_back_whole", "one_of_many_wins_each_revision"]),
+        (Flaw::KeepsPlaces, &["places_are_numbered_in_order"]),
+        (Flaw::CountsRows, &["a_number_is_given_once", "places_are_numbered_in_order"]),
+        (Flaw::NumbersGetLost, &["a_number_is_given_once", "numbers_leave_no_gap", "record_writes_are_all_or_nothing"]),
+        (Flaw::MovesScopes, &["a_record_stays_in_its_scope"]),
+        (Flaw::Denies(Kind::RecordKey), &["keys_are_unique_per_table_and_scope", "reopening_keeps_what_surrounds"]),
+        (Flaw::LosesTouches, &["a_touch_moves_what_is_behind", "an_item_keeps_where_its_record_stood"]),
+        (Flaw::TouchIsAWrite, &["a_touch_moves_what_is_behind"]),
+        (Flaw::KeepsScopes, &["what_is_removed_is_gone", "a_number_is_given_once", "words_find_records"]),
+        (Flaw::DueByIdentity, &["what_is_due_is_found"]),
+        (Flaw::SortsThese, &["records_come_in_the_order_asked"]),
+        (Flaw::SkipsPlaces, &["a_list_is_paged_by_place_and_identity"]),
+        (Flaw::FirstWord, &["words_find_records", "no_sign_is_an_operator"]),
+        (Flaw::Operators, &["no_sign_is_an_operator"]),
+        (Flaw::KeepsWords, &["words_find_records", "what_is_removed_is_gone"]),
+        (Flaw::AfterIsAt, &["a_feed_is_numbered_without_a_gap"]),
+        (Flaw::ForgetsOf, &["an_item_keeps_where_its_record_stood"]),
+        (Flaw::KeepsFeeds, &["an_erased_feed_goes_on"]),
+        (Flaw::Denies(Kind::Counter), &["a_counter_is_bounded", "a_bound_holds_when_many_count"]),
     ]
 }
 

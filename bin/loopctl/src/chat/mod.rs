@@ -4,7 +4,6 @@ mod asking;
 mod lines;
 mod screen;
 
-use crate::agents::{self, Agents, Ready};
 use crate::attach;
 use crate::cli::ConverseArgs;
 use crate::commands::TENANT;
@@ -18,6 +17,7 @@ use crate::words;
 use asking::Raised;
 use lines::{Lines, Typed};
 use loopd_agent::Agent;
+use loopd_assemble::{Agents, Manner, Ready};
 use loopd_kernel::machine::Admission;
 use loopd_kernel::outcome::Finality;
 use loopd_kernel::projection::{Status, Waits};
@@ -42,7 +42,9 @@ use tokio::time::Instant;
 pub async fn chat(context: &Context, args: ConverseArgs) -> Result<Exit, Problem> {
     let catalogue = context.catalogue()?;
     let (agent, run, store) = match (&args.file, &args.run) {
-        (Some(file), None) => (agents::load_conversation(file, &catalogue)?, None, context.place.driver().await?),
+        (Some(file), None) => {
+            (loopd_assemble::load(file, Manner::Conversation, &catalogue)?, None, context.place.driver().await?)
+        }
         (file, Some(run)) => {
             let row = find::run(&*context.place.client()?, run).await?;
             let store = context.place.driver().await?;
@@ -62,7 +64,7 @@ pub async fn chat(context: &Context, args: ConverseArgs) -> Result<Exit, Problem
     };
     let limits = agent.limits.overridden(&args.limits.limits());
     agent.affordable(&limits)?;
-    let programs = Arc::new(Agents::knowing(&agent, catalogue));
+    let programs = Arc::new(Agents::knowing([&agent], catalogue));
     let mut talk = Conversation::open(context, (agent, programs), store, limits, args.attach).await?;
     let over = talk.go_on(run, args.message).await;
     talk.runtime.shutdown().await;

@@ -1,15 +1,13 @@
 //! `agent check` and `agent schema`.
 
-use crate::agents;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::models;
 use crate::output::{self, Format};
 use crate::problem::Problem;
-use crate::tools;
 use crate::words;
 use loopd_agent::Manifest;
 use loopd_agent::manifest::{Provider, ToolSource, json_schema};
+use loopd_assemble::{models, tools};
 use loopd_fixture::excerpt;
 use loopd_kernel::units::Price;
 use serde::Serialize;
@@ -68,11 +66,12 @@ struct Offered {
 
 /// Checks a manifest and says what a run of it would use.
 pub fn check(context: &Context, file: &Path, format: Format) -> Result<Exit, Problem> {
-    let manifest = agents::manifest(file)?;
+    let manifest = loopd_assemble::manifest(file)?;
     let limits = manifest.spec.limits.to_kernel();
     let catalogue = context.catalogue()?;
     // A wrong manifest is said as such; what only this machine lacks is part of the answer.
-    let obstacles = agents::obstacles(file, &catalogue)?;
+    let obstacles = loopd_assemble::obstacles(file, &catalogue)?;
+    let obstacles: Vec<Problem> = obstacles.into_iter().map(Problem::from).collect();
     let (server, key) = match &manifest.spec.model.provider {
         Provider::OpenAi { base_url, api_key_env, .. }
         | Provider::Anthropic { base_url, api_key_env, .. }
@@ -176,7 +175,7 @@ fn price(checked: &Checked) -> String {
     let Some((price, from)) = checked.price.zip(checked.price_from.as_ref()) else {
         return "unknown, so no money is counted; spec.model.price declares it".into();
     };
-    let (input, output) = (models::rate(price.input), models::rate(price.output));
+    let (input, output) = (words::rate(price.input), words::rate(price.output));
     format!("${input} in, ${output} out per million tokens, from {}", excerpt::line(from, 100))
 }
 

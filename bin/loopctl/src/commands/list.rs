@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::find;
 use crate::output::{self, Format};
 use crate::paint::{Paint, Tone};
-use crate::problem::{Problem, dollars};
+use crate::problem::Problem;
 use crate::words;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use loopd_fixture::excerpt;
@@ -91,7 +91,7 @@ pub async fn list(context: &Context, args: ListArgs) -> Result<Exit, Problem> {
 fn table(context: &Context, rows: &[RunRow], driven: bool) -> String {
     let mut table = plain_table(["RUN", "AGENT", "STATE", "ITER", "TOKENS", "COST", "STARTED", "TOOK"]);
     for row in rows {
-        let cost = if row.spent == MicroUsd(0) { String::new() } else { dollars(row.spent) };
+        let cost = if row.spent == MicroUsd(0) { String::new() } else { words::dollars(row.spent) };
         let (tone, state) = state(row, driven);
         let number = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
         table.add_row([

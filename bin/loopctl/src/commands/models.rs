@@ -4,7 +4,6 @@ use crate::cli::{ModelShowArgs, ModelsArgs, ModelsCommand};
 use crate::commands::list::{plain_table, text};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::models::rate;
 use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
 use crate::words;
@@ -136,9 +135,9 @@ fn table(found: &[&Listing]) -> String {
         table.add_row([
             number(value(&facts.context_window).map(tokens)),
             number(value(&facts.max_output_tokens).map(tokens)),
-            number(price.map(|price| rate(price.input))),
-            number(price.map(|price| rate(price.cache_read))),
-            number(price.map(|price| rate(price.output))),
+            number(price.map(|price| words::rate(price.input))),
+            number(price.map(|price| words::rate(price.cache_read))),
+            number(price.map(|price| words::rate(price.output))),
             Cell::new(if sources(facts).all(|source| *source == Source::Table) { "list" } else { "file" }),
             Cell::new(safe(&id(line))),
         ]);
@@ -251,7 +250,7 @@ fn people(context: &Context, line: &Listing) -> String {
                 ("reasoning", price.reasoning),
             ];
             for (at, (class, micros)) in classes.into_iter().enumerate() {
-                let value = format!("{:<9} per million tokens", format!("${}", rate(micros)));
+                let value = format!("{:<9} per million tokens", format!("${}", words::rate(micros)));
                 lines.push(row(class, value, (at == 0).then_some(&known.source)));
             }
             if known.value.long_prompts_cost_more {

@@ -1,6 +1,5 @@
 //! `run resume`: going on after a stop, a crash, an answer or a limit.
 
-use crate::agents::Agents;
 use crate::cli::ResumeArgs;
 use crate::context::Context;
 use crate::drive::{self, View, Worker, way_on};
@@ -9,6 +8,7 @@ use crate::find;
 use crate::output::Format;
 use crate::problem::{Code, Problem};
 use crate::words;
+use loopd_assemble::Agents;
 use loopd_kernel::budget::{Breach, Dimension};
 use loopd_kernel::outcome::Finality;
 use loopd_kernel::projection::Status;

@@ -1,6 +1,5 @@
 //! `run start`, and its short form `run FILE QUESTION`.
 
-use crate::agents::{self, Agents};
 use crate::attach;
 use crate::cli::StartOptions;
 use crate::commands::resume;
@@ -9,6 +8,7 @@ use crate::drive::{self, View, Worker};
 use crate::exit::Exit;
 use crate::problem::{Code, Problem};
 use crate::words;
+use loopd_assemble::{Agents, Manner};
 use loopd_kernel::machine::Admission;
 use loopd_runtime::Started;
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ const INPUT: u64 = 16 * 1024 * 1024;
 /// Starts a Run and drives it. With a key that was used before, it goes on with that Run.
 pub async fn start(context: &Context, file: &Path, args: StartOptions) -> Result<Exit, Problem> {
     let catalogue = context.catalogue()?;
-    let agent = agents::load(file, &catalogue)?;
+    let agent = loopd_assemble::load(file, Manner::Task, &catalogue)?;
     let limits = agent.limits.overridden(&args.limits.limits());
     agent.affordable(&limits)?;
     let input = match args.attach.is_empty() {
@@ -33,7 +33,7 @@ pub async fn start(context: &Context, file: &Path, args: StartOptions) -> Result
         false => attach::message(&asked(file, &args)?, &args.attach)?,
     };
     let store = context.place.driver().await?;
-    let programs = Arc::new(Agents::knowing(&agent, catalogue));
+    let programs = Arc::new(Agents::knowing([&agent], catalogue));
     let worker = Worker::start(context, store, programs, &args.drive).await?;
     let admission = Admission { tenant: TENANT.into(), input, limits, key: args.key.clone() };
     let started = worker.runtime().start(&agent.program, admission).await;

@@ -1,6 +1,5 @@
 //! `upgrade`: what this build, or a changed manifest, would make of the open Runs. It reads, and changes nothing.
 
-use crate::agents::{self, Agents};
 use crate::cli::UpgradeArgs;
 use crate::commands::list::{painted, plain_table, text};
 use crate::context::Context;
@@ -10,6 +9,7 @@ use crate::paint::Tone;
 use crate::problem::{Code, Problem};
 use crate::words;
 use comfy_table::Cell;
+use loopd_assemble::{Agents, Manner};
 use loopd_fixture::excerpt;
 use loopd_kernel::{RunId, Seq};
 use loopd_runtime::{CannotRun, Forecast, Program, Programs, forecast};
@@ -79,7 +79,7 @@ pub async fn upgrade(context: &Context, args: &UpgradeArgs) -> Result<Exit, Prob
         findings.extend(found.into_iter().map(|(row, forecast)| Finding::of(&row, forecast)));
     }
     for file in &args.agent {
-        let agent = agents::load(file, &catalogue)?;
+        let agent = loopd_assemble::load(file, Manner::Task, &catalogue)?;
         let found = forecast(&*store, &Instead(agent.program), Some(&agent.name)).await?;
         findings.extend(found.into_iter().map(|(row, forecast)| Finding::of(&row, forecast)));
     }

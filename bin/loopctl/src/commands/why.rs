@@ -1,6 +1,5 @@
 //! `run why`: why a Run does not move, and what to do about it.
 
-use crate::agents::Agents;
 use crate::cli::WhyArgs;
 use crate::commands::list::state;
 use crate::context::Context;
@@ -10,6 +9,7 @@ use crate::find;
 use crate::output::{self, Format};
 use crate::problem::Problem;
 use crate::words;
+use loopd_assemble::Agents;
 use loopd_fixture::excerpt;
 use loopd_kernel::Projection;
 use loopd_kernel::projection::{Call, Status};
@@ -71,7 +71,9 @@ pub async fn why(context: &Context, args: WhyArgs) -> Result<Exit, Problem> {
     let agents = Agents::from_folder_of(None, context.catalogue()?)?;
     let cannot_run = match row.status {
         RunStatus::Ended => None,
-        RunStatus::Running | RunStatus::Suspended | RunStatus::Parked => agents.resolve(&*store, &row).await.err(),
+        RunStatus::Running | RunStatus::Suspended | RunStatus::Parked => {
+            agents.resolve(&*store, &row).await.err().map(Problem::from)
+        }
     };
     let why = look(context, &row, &projection, inbox, cannot_run.as_ref());
     match args.format.format {

@@ -1,8 +1,9 @@
 //! What goes in comes out, byte for byte.
 
 use super::world::{Pen, View, create, ends_at, item, row, run_id, update, writes};
-use super::{Handle, Outcome, Subject, Verdict, same};
+use super::{Handle, Outcome, Subject, Verdict, same, shelf};
 use crate::batch::Write;
+use crate::records::{FeedItem, NewItem, Place, Query, Record};
 use crate::rows::{ITEM_BYTES, ITEM_OVERHEAD, InboxBody, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
 use loopd_kernel::budget::Limits;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd};
@@ -161,5 +162,35 @@ pub(super) async fn numbers_come_back_at_their_limits(subject: Arc<dyn Subject>)
         store.commit(writes([update(&expected)])).await?;
         same("the same after an update", &store.run(expected.run).await?, &Some(expected))?;
     }
+    Ok(Verdict::Passed)
+}
+
+pub(super) async fn records_and_items_hold_any_bytes(subject: Arc<dyn Subject>) -> Outcome {
+    const LARGE: usize = 2 << 20;
+    let store = subject.open().await?;
+    let every_byte: Vec<u8> = (0..=255).chain((0..=255).rev()).collect();
+    let large: Vec<u8> = (0..LARGE as u64 / 32).flat_map(|n| Digest::sha256(&[&n.to_be_bytes()]).0).collect();
+    for (n, body) in (1..).zip([&every_byte, &large, &Vec::new()]) {
+        let expected = Record { place: u64::from(n), body: body.clone(), ..shelf::record(n) };
+        let item = NewItem { feed: shelf::feed(1), at: TimeMs(i64::MIN), of: None, body: Arc::from(&body[..]) };
+        store.commit(writes([shelf::put(expected.clone(), Place::Next), Write::Publish(item)])).await?;
+        same("the record", &shelf::find(&store, shelf::TABLE, n).await?, &Some(expected))?;
+        let item = FeedItem { position: u64::from(n), at: TimeMs(i64::MIN), of: None, body: body.clone() };
+        same("the item", &store.feed(shelf::feed(1), u64::from(n) - 1, 9).await?, &vec![item])?;
+    }
+    for (n, text) in (10..).zip(ODD) {
+        let key = Some((*text).to_owned());
+        let expected = Record { key: key.clone(), scope: shelf::ASIDE, place: u64::from(n) - 9, ..shelf::record(n) };
+        // A text is no reason for anything, also where words are taken from it.
+        let put = shelf::put(Record { words: key.clone(), ..expected.clone() }, Place::Next);
+        store.commit(writes([put, shelf::count(text, i64::from(n), None)])).await?;
+        let by_key = Query::Key(shelf::TABLE, shelf::ASIDE, (*text).to_owned());
+        same("the record with an odd key", &store.records(by_key).await?, &vec![expected])?;
+        same("the counter with an odd name", &shelf::counted(&store, text).await?, &u64::from(n))?;
+        let touch = Write::Touch { table: shelf::TABLE, key: (*text).to_owned(), place: 1_000 + u64::from(n) };
+        store.commit(writes([touch])).await?;
+    }
+    let moved: Vec<_> = (10..).zip(ODD).map(|(n, _)| (n, 1_000 + u64::from(n))).collect();
+    same("each touch moved one", &shelf::listed(&store, shelf::TABLE, shelf::ASIDE).await?, &moved)?;
     Ok(Verdict::Passed)
 }

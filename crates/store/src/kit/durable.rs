@@ -1,11 +1,13 @@
 //! What is left after closing.
 
+use super::shelf::{self, Shelf};
 use super::world::{
     View, all_runs, cancel, create, creation, ends_at, question, row, run_id, signal, update, verify, writes,
 };
 use super::{Finding, Outcome, Subject, Verdict, ensure, same};
 use crate::batch::Write;
 use crate::error::{Expectation, StoreError};
+use crate::records::{Counter, Place, Record};
 use crate::rows::{RunRow, RunStatus, Snapshot};
 use loopd_kernel::chain::ChainError;
 use loopd_kernel::{Digest, QuestionId, Seq, TimeMs};
@@ -47,6 +49,46 @@ pub(super) async fn reopening_keeps_everything(subject: Arc<dyn Subject>) -> Out
     same("the list of runs", &all_runs(&store, 3).await?, &runs)?;
     same("the blob", &store.blob(digest).await?, &Some(b"blob".to_vec()))?;
     same("the next wake", &store.next_wake().await?, &Some(TimeMs(9_000)))?;
+    Ok(Verdict::Passed)
+}
+
+pub(super) async fn reopening_keeps_what_surrounds(subject: Arc<dyn Subject>) -> Outcome {
+    if !subject.features().durable {
+        return Ok(Verdict::NotApplicable);
+    }
+    let store = subject.open().await?;
+    let full = |n| Record {
+        key: Some(format!("key {n}")),
+        words: Some("a word".to_owned()),
+        due: Some(TimeMs(5)),
+        ..shelf::record(n)
+    };
+    store.commit(writes((1..=4).map(|n| shelf::put(full(n), Place::Next)))).await?;
+    let tell = |n| shelf::publish(shelf::feed(n), "news", Some((shelf::TABLE, shelf::id(1))));
+    store.commit(writes([tell(0), tell(0), tell(1), shelf::count("c", 3, Some(4))])).await?;
+    let gone = [2, 4].map(|n| Write::DeleteRecord(shelf::TABLE, shelf::id(n)));
+    store.commit(writes(gone.into_iter().chain([Write::EraseFeed(shelf::feed(1))]))).await?;
+    let before = Shelf::of(&store).await?;
+    drop(store);
+
+    let store = subject.open().await?;
+    same("everything after reopening", &Shelf::of(&store).await?, &before)?;
+    // Numbers, positions, keys, revisions and bounds go on.
+    let held = Record { key: Some("key 1".to_owned()), ..shelf::record(5) };
+    let conflict = Err(StoreError::Conflict(Expectation::RecordKey(shelf::TABLE, shelf::id(1))));
+    same("the key", &shelf::write(&store, shelf::put(held, Place::Next)).await, &conflict)?;
+    let conflict = Err(StoreError::Conflict(Expectation::Counter(Counter("c".to_owned()))));
+    same("the bound", &shelf::write(&store, shelf::count("c", 2, Some(4))).await, &conflict)?;
+    store
+        .commit(writes([shelf::put(full(4), Place::Next), shelf::put(full(1), Place::Keep), tell(0), tell(1)]))
+        .await?;
+    let expected = vec![(1, 1), (3, 3), (4, 5)];
+    same("the places", &shelf::listed(&store, shelf::TABLE, shelf::SCOPE).await?, &expected)?;
+    let found = shelf::search(&store, &[shelf::SCOPE], "word").await?;
+    same("what the word finds", &found, &vec![4, 3, 1])?;
+    let items = [store.feed(shelf::feed(0), 2, 9).await?, store.feed(shelf::feed(1), 0, 9).await?];
+    let expected = [3, 2].map(|position| vec![shelf::item(position, "news", Some((1, 2)))]);
+    same("what was told", &items, &expected)?;
     Ok(Verdict::Passed)
 }
 

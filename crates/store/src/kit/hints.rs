@@ -12,7 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Waits until one of these hints comes.
-async fn hear(hints: &mut Hints, wanted: &[Hint]) -> Result<(), Finding> {
+pub(super) async fn hear(hints: &mut Hints, wanted: &[Hint]) -> Result<(), Finding> {
     let heard = tokio::time::timeout(WAIT, async {
         loop {
             match hints.recv().await {

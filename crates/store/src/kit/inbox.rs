@@ -1,10 +1,11 @@
 //! What comes from outside.
 
 use super::world::{cancel, create, row, run_id, signal, update, writes};
-use super::{Finding, Handle, Outcome, Subject, Verdict, ensure, same};
+use super::{Finding, Handle, Outcome, Subject, Verdict, ensure, same, shelf};
 use crate::batch::{Batch, Expect, Write};
 use crate::error::{Expectation, StoreError};
 use crate::port::Claim;
+use crate::records::Place;
 use crate::rows::{INBOX_ITEMS, InboxItem, RunRow, RunStatus};
 use loopd_kernel::{RunId, TimeMs};
 use std::sync::Arc;
@@ -153,6 +154,13 @@ pub(super) async fn a_client_only_adds_inbox_items(subject: Arc<dyn Subject>) ->
         ("a notice", writes([Write::Notify(signal(run_id(1), "three"))])),
         ("a definition", writes([change])),
         ("taking an item", writes([Write::TakeInbox { run: run_id(1), id: 1 }])),
+        ("a record", writes([shelf::put(shelf::record(1), Place::Next)])),
+        ("a touch", writes([Write::Touch { table: shelf::TABLE, key: String::new(), place: 1 }])),
+        ("removing a record", writes([Write::DeleteRecord(shelf::TABLE, shelf::id(1))])),
+        ("removing a scope", writes([Write::DeleteScope(shelf::TABLE, shelf::SCOPE)])),
+        ("an item of a feed", writes([shelf::publish(shelf::feed(1), "", None)])),
+        ("erasing a feed", writes([Write::EraseFeed(shelf::feed(1))])),
+        ("counting", writes([shelf::count("c", 1, None)])),
     ];
     for (what, batch) in refused {
         same(&format!("a client with {what}"), &client.commit(batch).await, &Err(StoreError::ClientOnly))?;

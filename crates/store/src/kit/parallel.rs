@@ -16,7 +16,7 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 /// Starts all of them at the same moment, each as a task of its own, and collects their results in order.
-async fn together<T: Send + 'static, F>(tasks: impl IntoIterator<Item = F>) -> Result<Vec<T>, Finding>
+pub(super) async fn together<T: Send + 'static, F>(tasks: impl IntoIterator<Item = F>) -> Result<Vec<T>, Finding>
 where
     F: Future<Output = T> + Send + 'static,
 {

@@ -1,9 +1,10 @@
 //! What a manifest names: scripts, folders, texts, skills and other agents, found on this machine.
 
 use crate::agents::{self, below, not_an_agent};
+use crate::model::model;
 use crate::models;
-use crate::problem::{Code, Problem};
-use crate::tools;
+use crate::obstacle::{Kind, Obstacle};
+use crate::tools::{self, Named};
 use crate::words;
 use loopd_agent::manifest::Provider;
 use loopd_agent::{Agent, Document, Found, Manifest, Skill};
@@ -34,8 +35,8 @@ pub struct Made {
 /// The Agent of the manifest at `file`.
 ///
 /// # Errors
-/// [`Problem`] with what is missing; nothing was started.
-pub fn agent(file: &Path, catalogue: &Catalogue, conversation: bool) -> Result<Made, Problem> {
+/// [`Obstacle`] with what is missing; nothing was started.
+pub fn agent(file: &Path, catalogue: &Catalogue, conversation: bool) -> Result<Made, Obstacle> {
     let mut finder = Finder { catalogue, above: Vec::new(), prefix: PathBuf::new(), unpriced: None };
     let (agent, tools) = finder.agent(file, conversation)?;
     Ok(Made { agent, tools, unpriced: finder.unpriced })
@@ -53,14 +54,14 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn agent(&mut self, file: &Path, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Problem> {
+    fn agent(&mut self, file: &Path, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Obstacle> {
         let mut manifest = agents::manifest(file)?;
         let folder = agents::folder(&std::path::absolute(file)?);
         let script = match &manifest.spec.model.provider {
             Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
             Provider::Demo { script } => Some(self::script(&below(&folder, script), script)?),
         };
-        let tools = tools::tools(&manifest, Some(&folder), "put the folder there, or correct spec.tools")?;
+        let tools = tools::tools(&manifest, Some(&folder), Named::ByManifest)?;
         let found = Found {
             tools: tools.iter().map(|tool| tool.offer().clone()).collect(),
             windows: self.windows(&manifest),
@@ -87,7 +88,7 @@ impl Finder<'_> {
     }
 
     /// The definitions of the agents that a manifest names.
-    fn helpers(&mut self, manifest: &Manifest, file: &Path, folder: &Path) -> Result<Vec<Vec<u8>>, Problem> {
+    fn helpers(&mut self, manifest: &Manifest, file: &Path, folder: &Path) -> Result<Vec<Vec<u8>>, Obstacle> {
         if manifest.spec.agents.is_empty() {
             return Ok(Vec::new());
         }
@@ -95,7 +96,7 @@ impl Finder<'_> {
         let circle = self.above.contains(&here);
         if circle || self.above.len() >= MAX_DEPTH as usize {
             let what = if circle { "name each other in a circle" } else { "are nested too deeply" };
-            return Err(Problem::new(Code::Manifest, format!("{}: the agents of spec.agents {what}", file.display()))
+            return Err(Obstacle::new(Kind::Manifest, format!("{}: the agents of spec.agents {what}", file.display()))
                 .why("an agent is part of the definition of the one that gives it tasks")
                 .fix("take one of them out of spec.agents"));
         }
@@ -110,14 +111,14 @@ impl Finder<'_> {
             let own = agents::folder(&std::path::absolute(&path)?);
             // It is the child's own worker that would miss a key, in the middle of the work.
             for (key, spec) in agents::manifest(&path)?.models() {
-                let model = agents::model(spec, agent.demo_script(), Some(&own), self.catalogue)?;
+                let model = model(spec, agent.demo_script(), Some(&own), self.catalogue)?;
                 if model.terms().price.is_none() {
                     self.unpriced.get_or_insert(key);
                 }
             }
             Ok(agent.definition().to_vec())
         });
-        let definitions = definitions.collect::<Result<_, Problem>>();
+        let definitions = definitions.collect::<Result<_, Obstacle>>();
         self.prefix = prefix;
         self.above.pop();
         definitions
@@ -127,16 +128,16 @@ impl Finder<'_> {
 /// The text of a demo script.
 ///
 /// # Errors
-/// [`Problem`] when it does not read.
-pub fn script(path: &Path, name: &str) -> Result<String, Problem> {
+/// [`Obstacle`] when it does not read.
+pub fn script(path: &Path, name: &str) -> Result<String, Obstacle> {
     std::fs::read_to_string(path).map_err(|error| {
-        Problem::new(Code::Model, format!("the demo script `{}`: {}", excerpt::line(name, 200), words::os(&error)))
+        Obstacle::new(Kind::Model, format!("the demo script `{}`: {}", excerpt::line(name, 200), words::os(&error)))
             .fix("spec.model.script is a path relative to the manifest")
     })
 }
 
 /// The texts that a manifest names as instructions.
-fn documents(manifest: &Manifest, folder: &Path) -> Result<Vec<Document>, Problem> {
+fn documents(manifest: &Manifest, folder: &Path) -> Result<Vec<Document>, Obstacle> {
     let named = manifest.spec.context.instructions.iter();
     let read = named.map(|name| {
         let text = text(&below(folder, name), "spec.context.instructions")?;
@@ -146,7 +147,7 @@ fn documents(manifest: &Manifest, folder: &Path) -> Result<Vec<Document>, Proble
 }
 
 /// The skills of the folders that a manifest names, in the order of their names.
-fn skills(manifest: &Manifest, folder: &Path) -> Result<Vec<Skill>, Problem> {
+fn skills(manifest: &Manifest, folder: &Path) -> Result<Vec<Skill>, Obstacle> {
     let mut skills: Vec<Skill> = Vec::new();
     for name in &manifest.spec.context.skills {
         let root = below(folder, name);
@@ -166,10 +167,10 @@ fn skills(manifest: &Manifest, folder: &Path) -> Result<Vec<Skill>, Problem> {
             let bytes = text(&file, "spec.context.skills")?;
             let own = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let skill = Skill::parse(&file.to_string_lossy(), &own, bytes.as_bytes())
-                .map_err(|error| Problem::new(Code::Manifest, excerpt::lines(&error.to_string())))?;
+                .map_err(|error| Obstacle::new(Kind::Manifest, excerpt::lines(&error.to_string())))?;
             if skills.iter().any(|other| other.name == skill.name) {
                 let what = format!("{}: there is another skill `{}`", file.display(), excerpt::line(&skill.name, 64));
-                return Err(Problem::new(Code::Manifest, what).fix("give one of them another name"));
+                return Err(Obstacle::new(Kind::Manifest, what).fix("give one of them another name"));
             }
             skills.push(skill);
         }
@@ -177,7 +178,7 @@ fn skills(manifest: &Manifest, folder: &Path) -> Result<Vec<Skill>, Problem> {
     Ok(skills)
 }
 
-fn text(path: &Path, field: &str) -> Result<String, Problem> {
+fn text(path: &Path, field: &str) -> Result<String, Obstacle> {
     let size = std::fs::metadata(path).map_err(|error| missing(path, &words::os(&error), field))?.len();
     if size > TEXT {
         let what = format!("it has {size} bytes, and at most {TEXT} are read");
@@ -186,8 +187,8 @@ fn text(path: &Path, field: &str) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(|error| missing(path, &words::os(&error), field))
 }
 
-fn missing(path: &Path, why: &str, field: &str) -> Problem {
-    Problem::new(Code::Manifest, format!("{}: {why}", path.display()))
+fn missing(path: &Path, why: &str, field: &str) -> Obstacle {
+    Obstacle::new(Kind::Manifest, format!("{}: {why}", path.display()))
         .why(format!("{field} names it, relative to the manifest's folder"))
         .fix(format!("put it there, or correct {field}"))
 }

@@ -1,7 +1,7 @@
 //! From what a manifest says of tools to tools.
 
 use crate::agents::below;
-use crate::problem::{Code, Problem};
+use crate::obstacle::{Kind, Obstacle};
 use loopd_agent::Manifest;
 use loopd_agent::manifest::{Duration, ToolClass, ToolSource};
 use loopd_fixture::excerpt;
@@ -16,14 +16,23 @@ const EVERY_PROGRAM: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "TMPDIR"];
 /// Where programs are when nobody says.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Who says where the folders of tools are, and so what can be done about one that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// The manifest, which can be corrected.
+    ByManifest,
+    /// The Run, which was started with a manifest that may be elsewhere now.
+    ByRun,
+}
+
 /// The tools that a manifest names, over folders relative to `folder`.
 ///
 /// # Errors
-/// [`Problem`] with what is missing here; `fix` says what to do about a folder.
-pub fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
+/// [`Obstacle`] with what is missing here.
+pub fn tools(manifest: &Manifest, folder: Option<&Path>, named: Named) -> Result<Vec<Arc<dyn Tool>>, Obstacle> {
     let mut tools = Vec::new();
     for source in &manifest.spec.tools {
-        tools.extend(tools_of(source, folder, fix)?);
+        tools.extend(tools_of(source, folder, named)?);
     }
     Ok(tools)
 }
@@ -32,11 +41,11 @@ pub fn tools(manifest: &Manifest, folder: Option<&Path>, fix: &str) -> Result<Ve
 ///
 /// # Errors
 /// As [`tools`].
-pub fn tools_of(source: &ToolSource, folder: Option<&Path>, fix: &str) -> Result<Vec<Arc<dyn Tool>>, Problem> {
+pub fn tools_of(source: &ToolSource, folder: Option<&Path>, named: Named) -> Result<Vec<Arc<dyn Tool>>, Obstacle> {
     match source {
         ToolSource::Files { root, allow } => {
             let allow: Vec<FileTool> = allow.iter().filter_map(|tool| FileTool::from_name(tool.tool_name())).collect();
-            file_tools(&place(root, folder)?, &allow).map_err(|error| no_tool(&error.to_string(), root, fix))
+            file_tools(&place(root, folder)?, &allow).map_err(|error| no_tool(&error.to_string(), root, named))
         }
         ToolSource::Http { hosts, addresses, max_bytes, timeout } => {
             let usual = HttpConfig::default();
@@ -56,11 +65,13 @@ pub fn tools_of(source: &ToolSource, folder: Option<&Path>, fix: &str) -> Result
                 env: environment(env),
                 ..usual
             };
-            Ok(vec![shell_tool(config).map_err(|error| no_tool(&error.to_string(), root, fix))?])
+            Ok(vec![shell_tool(config).map_err(|error| no_tool(&error.to_string(), root, named))?])
         }
         ToolSource::Ask => Ok(Vec::new()),
         ToolSource::Native { name, .. } => {
-            Err(Problem::new(Code::Tool, format!("there is no tool `{}` in loopctl", excerpt::line(name, 64)))
+            let tool = excerpt::line(name, 64);
+            let what = format!("there is no tool `{tool}` here");
+            Err(Obstacle::new(Kind::Native { tool }, what)
                 .why("a native tool is a function of a program of its own")
                 .fix("run this agent with that program (loopkit), or use the tools `files`, `http`, `shell` and `ask`"))
         }
@@ -108,11 +119,13 @@ pub fn remarks(manifest: &Manifest) -> Vec<String> {
     remarks
 }
 
-fn no_tool(what: &str, root: &str, fix: &str) -> Problem {
+fn no_tool(what: &str, root: &str, named: Named) -> Obstacle {
     let root = excerpt::line(root, 200);
-    Problem::new(Code::Tool, what)
-        .why(format!("spec.tools: root `{root}` is relative to the manifest's folder"))
-        .fix(fix)
+    let (kind, fix) = match named {
+        Named::ByManifest => (Kind::Tool, "put the folder there, or correct spec.tools"),
+        Named::ByRun => (Kind::Place, "put the folder there"),
+    };
+    Obstacle::new(kind, what).why(format!("spec.tools: root `{root}` is relative to the manifest's folder")).fix(fix)
 }
 
 fn duration(written: Duration) -> std::time::Duration {
@@ -120,10 +133,10 @@ fn duration(written: Duration) -> std::time::Duration {
 }
 
 /// The networks; a single address is a network of one.
-fn networks(written: &[String]) -> Result<Vec<http::IpNet>, Problem> {
+fn networks(written: &[String]) -> Result<Vec<http::IpNet>, Obstacle> {
     let read = |text: &String| {
         let network = text.parse().or_else(|_| text.parse::<std::net::IpAddr>().map(http::IpNet::from));
-        network.map_err(|_| Problem::new(Code::Tool, format!("`{}` is no network", excerpt::line(text, 64))))
+        network.map_err(|_| Obstacle::new(Kind::Tool, format!("`{}` is no network", excerpt::line(text, 64))))
     };
     written.iter().map(read).collect()
 }
@@ -140,13 +153,12 @@ fn environment(named: &[String]) -> std::collections::BTreeMap<String, std::ffi:
 /// A path of a manifest, whose folder is `folder`.
 ///
 /// # Errors
-/// [`Problem`] when nobody knows where that is.
-pub fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Problem> {
+/// [`Obstacle`] when nobody knows where that is.
+pub fn place(root: &str, folder: Option<&Path>) -> Result<PathBuf, Obstacle> {
     match folder {
         Some(folder) => Ok(below(folder, root)),
         None if Path::new(root).is_absolute() => Ok(root.into()),
-        None => Err(Problem::new(Code::Tool, format!("nobody knows where `{}` is", excerpt::line(root, 200)))
-            .why("it is relative to the agent's manifest, and the run does not say where that was")
-            .fix("say where the manifest is now with --agent FILE")),
+        None => Err(Obstacle::new(Kind::Place, format!("nobody knows where `{}` is", excerpt::line(root, 200)))
+            .why("it is relative to the agent's manifest, and the run does not say where that was")),
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of models here: the built-in table, a file of one's own, and what a manifest says.
 
-use crate::agents;
-use crate::problem::{Code, Problem};
+use crate::model;
+use crate::obstacle::{Kind, Obstacle};
 use crate::words;
 use loopd_agent::Manifest;
 use loopd_agent::manifest::{Ability, ListedModel, Model, ModelList, Provider};
@@ -17,18 +17,16 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Reads a file with facts about models.
 ///
 /// # Errors
-/// [`Problem`] with file, line and what was expected.
-pub fn read(file: &Path) -> Result<Catalogue, Problem> {
-    let wrong = |what: String| {
-        Problem::new(Code::ModelList, what).fix("name another file with --models or LOOPD_MODELS, or none")
-    };
+/// [`Obstacle`] with file, line and what was expected.
+pub fn read(file: &Path) -> Result<Catalogue, Obstacle> {
+    let wrong = |what: String| Obstacle::new(Kind::ModelList, what).fix("name another file, or none");
     let unreadable = |error: std::io::Error| wrong(format!("{}: {}", file.display(), words::os(&error)));
     if std::fs::metadata(file).map_err(unreadable)?.len() > MAX_BYTES {
         return Err(wrong(format!("{}: it is larger than {}", file.display(), words::bytes(MAX_BYTES as usize))));
     }
     let bytes = std::fs::read(file).map_err(unreadable)?;
     let list = ModelList::parse(&file.to_string_lossy(), &bytes, &Catalogue::providers())
-        .map_err(|error| Problem::new(Code::ModelList, excerpt::lines(&error.to_string())))?;
+        .map_err(|error| Obstacle::new(Kind::ModelList, excerpt::lines(&error.to_string())))?;
     // It is recorded with every call: a name that says nothing of this machine, and which bytes it had.
     let name = file.file_name().map_or_else(String::new, |name| excerpt::line(&name.to_string_lossy(), 60));
     let digest = Digest::sha256(&[&bytes]).short();
@@ -55,9 +53,9 @@ fn entry(model: ListedModel) -> Option<Entry> {
 /// What is known of a manifest's model.
 ///
 /// # Errors
-/// [`Problem`] when the address of its server is none.
-pub fn facts(spec: &Model, catalogue: &Catalogue) -> Result<ModelFacts, Problem> {
-    agents::config(spec, None)?.facts(catalogue).map_err(|error| agents::cannot_set_up(&error))
+/// [`Obstacle`] when the address of its server is none.
+pub fn facts(spec: &Model, catalogue: &Catalogue) -> Result<ModelFacts, Obstacle> {
+    model::config(spec, None)?.facts(catalogue).map_err(|error| model::cannot_set_up(&error))
 }
 
 /// A model of the same provider with a known price, whose name is near enough to be what a manifest means.
@@ -124,23 +122,4 @@ fn is_of_this_machine(authority: &str) -> bool {
     };
     let is_loopback = |address: std::net::IpAddr| address.is_loopback();
     host.parse().map_or(host == "localhost" || host.ends_with(".localhost"), is_loopback)
-}
-
-/// An amount of dollars per million tokens, as short as it can be said: `0.25`, `15`.
-pub fn rate(micros: u64) -> String {
-    let (whole, part) = (micros / 1_000_000, micros % 1_000_000);
-    let text = format!("{whole}.{part:06}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rate;
-
-    #[test]
-    fn rates_are_short_and_exact() {
-        for (micros, text) in [(250_000, "0.25"), (15_000_000, "15"), (0, "0"), (1, "0.000001"), (1_500_000, "1.5")] {
-            assert_eq!(rate(micros), text);
-        }
-    }
 }
