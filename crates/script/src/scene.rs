@@ -96,6 +96,11 @@ impl<'a> Scene<'a> {
         scene
     }
 
+    /// The last line of the last user message that says something.
+    pub(crate) fn line(&self) -> &'a str {
+        self.input.trim_end().lines().last().unwrap_or_default().trim()
+    }
+
     /// Whether all conditions hold.
     #[must_use]
     pub fn fits(&self, when: &When) -> bool {
@@ -104,6 +109,7 @@ impl<'a> Scene<'a> {
         let results_of = |name: &str| self.results.get(name).map_or(0, Vec::len);
         is(&when.model, &|part| contains(self.asked.model, part))
             && is(&when.user_contains, &|part| contains(self.input, part))
+            && is(&when.line_contains, &|part| contains(self.line(), part))
             && is(&when.system_contains, &|part| contains(self.system, part))
             && when.turn.is_none_or(|turn| turn == self.turn)
             && when.step.is_none_or(|step| step == self.step)

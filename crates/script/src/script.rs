@@ -97,6 +97,9 @@ pub struct When {
     /// The last user message contains this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_contains: Option<String>,
+    /// The last line of the last user message contains this: what comes before it may be no more than context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_contains: Option<String>,
     /// The system text contains this: tells the agents of one demo apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_contains: Option<String>,

@@ -18,6 +18,7 @@ enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Slot {
     Input,
+    Line,
     First,
     Last,
     Turn,
@@ -35,7 +36,7 @@ pub struct TemplateError(String);
 
 impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = "{{input}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}";
+        let names = "{{input}}, {{line}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}";
         write!(f, "the placeholder {:?} is unknown; there are {names}", self.0)
     }
 }
@@ -80,6 +81,7 @@ impl Template {
 fn slot(name: &str) -> Option<Slot> {
     Some(match name {
         "input" => Slot::Input,
+        "line" => Slot::Line,
         "first" => Slot::First,
         "last" => Slot::Last,
         "turn" => Slot::Turn,
@@ -97,6 +99,7 @@ impl Slot {
     fn text(&self, scene: &Scene<'_>) -> String {
         match self {
             Self::Input => scene.input.to_owned(),
+            Self::Line => scene.line().to_owned(),
             Self::First => scene.first.to_owned(),
             Self::Last => scene.last.to_owned(),
             Self::Turn => scene.turn.to_string(),

@@ -198,6 +198,31 @@ fn turns_follow_what_the_request_says() {
 }
 
 #[test]
+fn what_stands_above_the_last_line_is_context() {
+    let script = r#"{"label": "", "turns": [
+        {"when": {"line_contains": "ask me"}, "say": "What?"}, {"say": "You said: {{line}}"}
+    ]}"#;
+    check(
+        script,
+        vec![user("please Ask me\n")],
+        expect![[r#"
+            after 0 ms, shown ["What?"]
+            text What?
+            EndTurn (4, 2)
+        "#]],
+    );
+    check(
+        script,
+        vec![user("person/ann: ask me\n\n---\n\nfine")],
+        expect![[r#"
+            after 0 ms, shown ["You ", "said: ", "fine"]
+            text You said: fine
+            EndTurn (8, 4)
+        "#]],
+    );
+}
+
+#[test]
 fn conditions_on_what_surrounds_a_conversation() {
     let script = r#"{"label": "", "turns": [
         {"when": {"system_contains": "planner", "offers": ["search"]}, "json": {"plan": ["{{input}}", 1]}},

@@ -1,0 +1,191 @@
+//! The folder in which a server keeps everything. What is in it is for its owner's eyes only.
+
+use crate::trouble::{Exit, Trouble};
+use loopd_assemble::words;
+use loopd_kernel::Digest;
+use loopd_server::SessionKey;
+use loopd_store_sqlite::SqliteStore;
+use serde::Serialize;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The folder.
+#[derive(Debug, Clone)]
+pub struct Data {
+    folder: PathBuf,
+}
+
+/// What programs on this machine learn of a running server: `server.json`.
+#[derive(Debug, Serialize)]
+pub struct Running<'a> {
+    /// Where it answers.
+    pub address: &'a str,
+    /// Its process.
+    pub pid: u32,
+    /// Its release.
+    pub version: &'a str,
+}
+
+impl Data {
+    /// The folder; it is made when it is missing.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn open(folder: &Path) -> Result<Self, Trouble> {
+        let data = Self { folder: folder.to_owned() };
+        if !folder.exists() {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|error| data.wrong(folder, &error).fix("choose a folder that may be written with --data"))?;
+            // Nobody means to commit what is in there.
+            data.write_new(".gitignore", b"*\n")?;
+        }
+        Ok(data)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn wrong(&self, path: &Path, error: &io::Error) -> Trouble {
+        Trouble::new(Exit::Failed, format!("{}: {}", path.display(), words::os(error)))
+    }
+
+    /// The store, to be driven by this process alone.
+    ///
+    /// # Errors
+    /// [`Trouble`], also when another process drives it.
+    pub fn store(&self) -> Result<Arc<SqliteStore>, Trouble> {
+        let path = self.path("store.db");
+        // SQLite gives the files beside this one the same permissions.
+        let _ = File::options().write(true).create_new(true).mode(0o600).open(&path);
+        let opened = SqliteStore::open_driver(&path).map_err(Trouble::from);
+        opened.map(Arc::new).map_err(|trouble| match trouble.exit {
+            Exit::Conflict => trouble,
+            Exit::Done | Exit::Failed | Exit::Usage | Exit::Signalled => {
+                trouble.why(format!("this is the store {}", path.display()))
+            }
+        })
+    }
+
+    /// The key that signs cookies, and what tells this server from others on the machine. Made once.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn session(&self) -> Result<(SessionKey, [u8; 16]), Trouble> {
+        let path = self.path("session.key");
+        let key: [u8; 32] = match fs::read(&path) {
+            Ok(bytes) => bytes.try_into().map_err(|_| {
+                Trouble::new(Exit::Failed, format!("{} is no session key", path.display()))
+                    .fix("delete it: a new one is made, and everybody signs in again")
+            })?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut key = [0; 32];
+                getrandom::fill(&mut key).map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+                self.write_new("session.key", &key)?;
+                key
+            }
+            Err(error) => return Err(self.wrong(&path, &error)),
+        };
+        // No secret, and nothing that a secret can be found from.
+        let mut id = [0; 16];
+        let digest = Digest::sha256(&[b"loopd instance", &key]);
+        id.iter_mut().zip(digest.0).for_each(|(slot, byte)| *slot = byte);
+        Ok((SessionKey(key), id))
+    }
+
+    /// The secret with which programs of the owner on this machine come in, where there is one.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn admin_token(&self) -> Result<Option<String>, Trouble> {
+        let path = self.path("admin.token");
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.trim().to_owned())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.wrong(&path, &error)),
+        }
+    }
+
+    /// Writes that secret down.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn keep_admin_token(&self, secret: &str) -> Result<(), Trouble> {
+        self.replace("admin.token", format!("{secret}\n").as_bytes())
+    }
+
+    /// Tells programs on this machine where the server is.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn announce(&self, running: &Running<'_>) -> Result<(), Trouble> {
+        let text = serde_json::to_vec(running).map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+        self.replace("server.json", &text)
+    }
+
+    /// The server has stopped. The store's lock is still held, so no other one has announced itself.
+    pub fn withdraw(&self) {
+        let _ = fs::remove_file(self.path("server.json"));
+    }
+
+    fn write_new(&self, name: &str, bytes: &[u8]) -> Result<(), Trouble> {
+        let path = self.path(name);
+        let written = File::options().write(true).create_new(true).mode(0o600).open(&path);
+        let written = written.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+        written.map_err(|error| self.wrong(&path, &error))
+    }
+
+    /// Readers see the old file or the new one, whole.
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Trouble> {
+        let (path, next) = (self.path(name), format!(".{name}.next"));
+        let _ = fs::remove_file(self.path(&next));
+        self.write_new(&next, bytes)?;
+        fs::rename(self.path(&next), &path).map_err(|error| self.wrong(&path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_is_made_once_stays_and_is_private() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = Data::open(&folder.path().join("a/b")).expect("made");
+        let first = data.session().expect("made");
+        assert_eq!(data.session().expect("read"), first);
+        assert_eq!(data.admin_token().expect("read"), None);
+        data.keep_admin_token("loopd_1").expect("kept");
+        data.keep_admin_token("loopd_2").expect("kept");
+        assert_eq!(data.admin_token().expect("read").as_deref(), Some("loopd_2"));
+        data.announce(&Running { address: "http://127.0.0.1:1", pid: 1, version: "0" }).expect("written");
+        data.store().expect("opened");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(&folder.path().join("a/b")), 0o700);
+        for name in ["session.key", "admin.token", "server.json", "store.db", ".gitignore"] {
+            assert_eq!(mode(&data.path(name)), 0o600, "{name}");
+        }
+        data.withdraw();
+        assert!(!data.path("server.json").exists());
+    }
+
+    #[test]
+    fn a_store_that_somebody_drives_is_not_opened_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = Data::open(folder.path()).expect("there");
+        let _driven = data.store().expect("opened");
+        assert_eq!(data.store().map(drop).map_err(|trouble| trouble.exit), Err(Exit::Conflict));
+    }
+
+    #[test]
+    fn a_session_key_that_is_none_is_not_replaced_in_silence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = Data::open(folder.path()).expect("there");
+        fs::write(data.path("session.key"), "short").expect("written");
+        assert!(data.session().unwrap_err().to_string().contains("session.key is no session key"));
+    }
+}

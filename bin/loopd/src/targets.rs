@@ -1,0 +1,90 @@
+//! What calls may be made to: the agents of a folder, and the demo agent.
+
+use crate::demo;
+use crate::settings::Settings;
+use crate::trouble::{Exit, Trouble};
+use loopd_assemble::{Agents, Listed, Manner, Ready, load_folder};
+use loopd_fixture::excerpt;
+use loopd_platform::engine::{Executes, TargetSpec};
+use loopd_protocol::{ActorKey, ActorKind};
+use loopd_providers::Catalogue;
+use std::path::Path;
+
+/// The targets of a server.
+#[derive(Debug)]
+pub struct Targets {
+    /// All of them, those that take no calls now included.
+    pub specs: Vec<TargetSpec>,
+    /// The agents of Runs that are open.
+    pub agents: Agents,
+    /// What the person at the terminal has to know: manifests that are no target, and why.
+    pub complaints: Vec<String>,
+}
+
+/// Finds the targets. A manifest that does not read hides none of the others.
+///
+/// # Errors
+/// [`Trouble`] when the folder or the file with facts about models does not read.
+pub fn find(settings: &Settings) -> Result<Targets, Trouble> {
+    let read = |file: &Path| loopd_assemble::models::read(file);
+    let catalogue = settings.models.as_deref().map(read).transpose()?.unwrap_or_default();
+    let demo = if settings.demo { Some(demo::agent(&catalogue)?) } else { None };
+    let listed = settings.agents.as_deref().map(|folder| agents(folder, &catalogue)).transpose()?.unwrap_or_default();
+    let ready = listed.iter().filter_map(|one| one.agent.as_ref().ok()).chain(&demo);
+    let known = Agents::knowing(ready, catalogue.clone());
+    let mut targets = Targets { specs: Vec::new(), agents: known, complaints: Vec::new() };
+    let mut named = false;
+    for one in listed {
+        named |= one.name.as_deref() == Some(demo::NAME);
+        targets.add(one);
+    }
+    // One's own agent of that name goes before ours.
+    if let Some(demo) = demo.filter(|_| !named) {
+        targets.specs.push(spec(&demo, true));
+    }
+    Ok(targets)
+}
+
+fn agents(folder: &Path, catalogue: &Catalogue) -> Result<Vec<Listed>, Trouble> {
+    load_folder(folder, Manner::Task, catalogue).map_err(|obstacle| {
+        Trouble::new(Exit::Usage, format!("the folder of agents: {}", obstacle.what))
+            .fix("name a folder with the manifests of agents (*.yaml) with --agents, or leave it out")
+    })
+}
+
+fn spec(agent: &Ready, demo: bool) -> TargetSpec {
+    TargetSpec {
+        name: agent.name.clone(),
+        description: agent.description.clone().unwrap_or_default(),
+        slots: None,
+        executes: Ok(Executes::Loop { program: agent.program.clone(), limits: agent.limits, demo }),
+    }
+}
+
+impl Targets {
+    fn add(&mut self, one: Listed) {
+        let file = one.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = excerpt::line(&file, 80);
+        let name = one.name.filter(|name| ActorKey::new(ActorKind::Harness, name).is_ok());
+        let taken = |name: &str| self.specs.iter().any(|spec| spec.name == name);
+        match (one.agent, name) {
+            (Ok(agent), Some(name)) if !taken(&name) => self.specs.push(spec(&agent, is_demo(&agent))),
+            (Ok(agent), _) => {
+                let name = excerpt::line(&agent.name, 80);
+                self.complaints.push(format!("{file}: `{name}` cannot be the key of an actor: a-z, 0-9, -, _ and ."));
+            }
+            // Known, and only not available now: it is listed with its reason.
+            (Err(obstacle), Some(name)) if !taken(&name) => {
+                self.complaints.push(format!("{file}: {name} takes no calls: {}", obstacle.what));
+                let description = one.description.unwrap_or_default();
+                self.specs.push(TargetSpec { name, description, slots: None, executes: Err(obstacle.what) });
+            }
+            (Err(obstacle), _) => self.complaints.push(format!("{file}: left out: {}", obstacle.what)),
+        }
+    }
+}
+
+/// An agent on a scripted model knows nothing either, whoever wrote its script.
+fn is_demo(agent: &Ready) -> bool {
+    agent.model == demo::MODEL
+}

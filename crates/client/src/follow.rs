@@ -1,0 +1,258 @@
+//! A stream of Feeds that comes back after every loss, without loss and without doubles.
+
+use crate::client::send;
+use crate::sse::{Frame, Parser};
+use crate::{Client, Error};
+use loopd_protocol::{Delta, FeedEvent};
+use reqwest::header::{ACCEPT, HeaderName};
+use reqwest::{Method, Response};
+use serde::Deserialize;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// After so long without anything, not even a heartbeat, the connection is taken for dead.
+const SILENCE: Duration = Duration::from_secs(60);
+/// The first pause before coming back; it doubles with each further one that leads nowhere.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause, unless the server asks for less.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// The types of durable events that this client knows.
+const EVENTS: [&str; 10] = [
+    "conversation",
+    "conversation_deleted",
+    "message",
+    "message_updated",
+    "message_ended",
+    "question",
+    "call",
+    "steered",
+    "read",
+    "wake",
+];
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Where a stream begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// With what comes from now on.
+    Now,
+    /// With the first event of each Feed.
+    Beginning,
+    /// After the event with this id.
+    After(String),
+}
+
+/// What a stream tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// It stands at these positions, for the first time or again.
+    Hello(BTreeMap<String, u64>),
+    /// Something happened. Each event of a Feed is told once, in order.
+    Event(Box<FeedEvent>),
+    /// Text as it arrives.
+    Delta(Delta),
+    /// Events before these positions are gone: read anew what they were about.
+    Reset(BTreeMap<String, u64>),
+    /// Nothing more comes from this Feed.
+    Closed {
+        /// Which one.
+        feed: String,
+        /// Why.
+        code: String,
+    },
+    /// The connection is lost, and the stream will come back by itself.
+    Lost(String),
+}
+
+#[derive(Deserialize)]
+struct Positions {
+    positions: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+struct Closed {
+    feed: String,
+    code: String,
+}
+
+/// A stream of Feeds.
+///
+/// # Guarantees
+/// Every event that [`Follow::next`] returns is new: a Feed's positions only rise. After a loss it asks for what follows
+/// the last event that it was given. [`Follow::next`] may be dropped at any point and called again.
+#[derive(Debug)]
+pub struct Follow {
+    client: Client,
+    feeds: Vec<String>,
+    start: Start,
+    /// The id of the last event.
+    cursor: Option<String>,
+    /// The last position that was told, per Feed.
+    seen: BTreeMap<String, u64>,
+    connection: Option<(Response, Parser)>,
+    ready: VecDeque<Told>,
+    pause: Duration,
+    longest: Duration,
+    /// When to come back.
+    back_at: Option<Instant>,
+}
+
+impl Follow {
+    /// Follows these Feeds, `conversation/con_…` or `actor/kind/key`. Nothing is sent before the first
+    /// [`Follow::next`].
+    #[must_use]
+    pub fn new(client: Client, feeds: Vec<String>, start: Start) -> Self {
+        Self {
+            client,
+            feeds,
+            start,
+            cursor: None,
+            seen: BTreeMap::new(),
+            connection: None,
+            ready: VecDeque::new(),
+            pause: PAUSE,
+            longest: LONGEST,
+            back_at: None,
+        }
+    }
+
+    /// The id after which another stream would go on.
+    #[must_use]
+    pub fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+
+    /// What the stream tells next; it waits as long as it takes, and comes back after every loss. `None` once every
+    /// Feed is closed.
+    ///
+    /// # Errors
+    /// [`Error`] where coming back is no use: the first connection fails, or the server refuses for good.
+    pub async fn next(&mut self) -> Result<Option<Told>, Error> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                return Ok(Some(told));
+            }
+            if self.feeds.is_empty() {
+                return Ok(None);
+            }
+            if let Some(at) = self.back_at {
+                tokio::time::sleep_until(at).await;
+                self.back_at = None;
+            }
+            let Some((response, parser)) = &mut self.connection else {
+                self.connect().await?;
+                continue;
+            };
+            let frames = match tokio::time::timeout(SILENCE, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => match parser.push(&bytes) {
+                    Ok(frames) => frames,
+                    Err(error) => return Err(Error::Strange(error.to_string())),
+                },
+                Ok(Ok(None)) => {
+                    self.lose("the server has ended the stream".to_owned());
+                    continue;
+                }
+                Ok(Err(error)) => {
+                    self.lose(Error::unreachable(error).to_string());
+                    continue;
+                }
+                Err(_) => {
+                    self.lose("nothing came for a minute".to_owned());
+                    continue;
+                }
+            };
+            if let Some(retry) = parser.retry_ms() {
+                self.longest = Duration::from_millis(retry).min(LONGEST);
+            }
+            for frame in frames {
+                self.take(frame)?;
+            }
+        }
+    }
+
+    fn lose(&mut self, why: String) {
+        self.connection = None;
+        self.back_at = Some(Instant::now() + self.pause);
+        self.pause = (self.pause * 2).min(self.longest);
+        self.ready.push_back(Told::Lost(why));
+    }
+
+    async fn connect(&mut self) -> Result<(), Error> {
+        let from = match self.start {
+            Start::Now | Start::After(_) => "now",
+            Start::Beginning => "start",
+        };
+        let mut query: Vec<_> = self.feeds.iter().map(|feed| ("feed", feed.as_str())).collect();
+        query.push(("from", from));
+        let begin = match &self.start {
+            Start::After(id) => Some(id.as_str()),
+            Start::Now | Start::Beginning => None,
+        };
+        let mut request = self.client.request(Method::GET, "/v1/stream", &query).header(ACCEPT, "text/event-stream");
+        if let Some(id) = self.cursor.as_deref().or(begin) {
+            request = request.header(LAST_EVENT_ID, id);
+        }
+        match send(request).await {
+            Ok(response) => {
+                self.connection = Some((response, Parser::default()));
+                Ok(())
+            }
+            // Who was never there may not exist; who was there comes back.
+            Err(error) if error.is_retryable() && self.cursor.is_some() => {
+                self.connection = None;
+                self.back_at = Some(Instant::now() + self.pause);
+                self.pause = (self.pause * 2).min(self.longest);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take(&mut self, frame: Frame) -> Result<(), Error> {
+        let told = match frame.event.as_str() {
+            "hello" => {
+                self.pause = PAUSE;
+                Told::Hello(parse::<Positions>(&frame)?.positions)
+            }
+            "reset" => {
+                let positions = parse::<Positions>(&frame)?.positions;
+                for (feed, position) in &positions {
+                    let seen = self.seen.entry(feed.clone()).or_default();
+                    *seen = (*seen).max(*position);
+                }
+                Told::Reset(positions)
+            }
+            "closed" => {
+                let Closed { feed, code } = parse(&frame)?;
+                self.feeds.retain(|one| *one != feed);
+                Told::Closed { feed, code }
+            }
+            "delta" => Told::Delta(parse(&frame)?),
+            event if EVENTS.contains(&event) => {
+                let event: FeedEvent = parse(&frame)?;
+                let seen = self.seen.entry(event.feed.clone()).or_default();
+                if event.position <= *seen {
+                    return Ok(());
+                }
+                *seen = event.position;
+                Told::Event(Box::new(event))
+            }
+            // Of a later server.
+            _ => {
+                self.cursor = frame.id.or(self.cursor.take());
+                return Ok(());
+            }
+        };
+        self.cursor = frame.id.or(self.cursor.take());
+        self.ready.push_back(told);
+        Ok(())
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(frame: &Frame) -> Result<T, Error> {
+    serde_json::from_str(&frame.data)
+        .map_err(|error| Error::Strange(format!("the stream says what this client does not know: {error}")))
+}
