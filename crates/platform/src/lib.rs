@@ -20,6 +20,7 @@ mod questions;
 mod reading;
 mod rows;
 mod search;
+mod streaming;
 
 pub use caller::Caller;
 pub use config::Config;

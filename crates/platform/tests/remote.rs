@@ -6,7 +6,7 @@ mod stage;
 use async_trait::async_trait;
 use expect_test::expect;
 use loopd_platform::Engine;
-use loopd_platform::engine::{Executes, Execution, Harness, HarnessError, Recovery, Request, Stop, TargetSpec, Update};
+use loopd_platform::engine::{Executes, Harness, HarnessError, Recovery, Remote, Request, Stop, TargetSpec, Update};
 use loopd_protocol::{
     BlockOp, Budget, CallPhase, ConversationId, HarnessCall, HarnessCallId, NewCall, OnPark, Priority,
 };
@@ -41,7 +41,7 @@ enum Mood {
 }
 
 /// A remote that executes each key once, and counts.
-struct Remote {
+struct Far {
     recovery: Recovery,
     mood: Mutex<Mood>,
     executions: Mutex<BTreeMap<String, u32>>,
@@ -57,7 +57,7 @@ fn output(words: &str) -> Result<Update, HarnessError> {
     Ok(Update::Output { ops: vec![BlockOp::Push { block: text(words) }] })
 }
 
-impl Remote {
+impl Far {
     fn story(&self, first: bool) -> Vec<Result<Update, HarnessError>> {
         let end = Ok(Update::Result { result: json!("done") });
         let broken = Err(HarnessError::Unreachable("broken".into()));
@@ -72,13 +72,13 @@ impl Remote {
         }
     }
 
-    fn told(&self, first: bool) -> Box<dyn Execution> {
+    fn told(&self, first: bool) -> Box<dyn Remote> {
         Box::new(Told { updates: self.story(first).into_iter(), reference: "ref-1".into() })
     }
 }
 
 #[async_trait]
-impl Harness for Remote {
+impl Harness for Far {
     fn name(&self) -> &str {
         "scripted"
     }
@@ -87,7 +87,7 @@ impl Harness for Remote {
         self.recovery
     }
 
-    async fn submit(&self, request: &Request) -> Result<Box<dyn Execution>, HarnessError> {
+    async fn submit(&self, request: &Request) -> Result<Box<dyn Remote>, HarnessError> {
         let mood = *self.mood.lock().unwrap();
         if mood == Mood::Refuses {
             return Err(HarnessError::Refused("no such agent".into()));
@@ -99,7 +99,7 @@ impl Harness for Remote {
         Ok(self.told(true))
     }
 
-    async fn attach(&self, request: &Request, reference: Option<&str>) -> Result<Box<dyn Execution>, HarnessError> {
+    async fn attach(&self, request: &Request, reference: Option<&str>) -> Result<Box<dyn Remote>, HarnessError> {
         *self.attached.lock().unwrap() += 1;
         let known = self.executions.lock().unwrap().contains_key(&request.key);
         let by_reference = self.recovery == Recovery::Reference;
@@ -111,7 +111,7 @@ impl Harness for Remote {
 }
 
 #[async_trait]
-impl Execution for Told {
+impl Remote for Told {
     fn reference(&self) -> Option<String> {
         Some(self.reference.clone())
     }
@@ -128,7 +128,7 @@ impl Execution for Told {
     }
 }
 
-async fn process(stage: &Stage, remote: &Arc<Remote>) -> Process {
+async fn process(stage: &Stage, remote: &Arc<Far>) -> Process {
     let target = TargetSpec {
         name: "remote".into(),
         description: String::new(),
@@ -172,7 +172,7 @@ async fn check(recovery: Recovery, mood: Mood, dies: bool) -> String {
     let stage = Stage::new();
     let room = stage.room().await;
     let remote =
-        Arc::new(Remote { recovery, mood: Mutex::new(mood), executions: Mutex::default(), attached: Mutex::default() });
+        Arc::new(Far { recovery, mood: Mutex::new(mood), executions: Mutex::default(), attached: Mutex::default() });
     let first = process(&stage, &remote).await;
     let id = called(&first.engine, room).await;
     let mut last = first;
@@ -235,7 +235,7 @@ async fn an_execution_is_followed_to_its_end_and_never_begun_twice() {
 async fn a_cancelled_execution_says_whether_the_remote_stopped() {
     let stage = Stage::new();
     let room = stage.room().await;
-    let remote = Arc::new(Remote {
+    let remote = Arc::new(Far {
         recovery: Recovery::Key,
         mood: Mutex::new(Mood::Hangs),
         executions: Mutex::default(),

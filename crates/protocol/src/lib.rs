@@ -2,6 +2,7 @@
 //!
 //! Pure: serde and the OpenAPI derive only. A field is only ever added; whoever reads ignores what it does not know.
 #![forbid(unsafe_code)]
+#![deny(clippy::wildcard_enum_match_arm)]
 
 mod access;
 mod actor;

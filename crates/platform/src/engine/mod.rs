@@ -13,7 +13,7 @@ mod voice;
 mod wishes;
 
 pub use deltas::{Deltas, Followed};
-pub use remote::{Execution, Harness, HarnessError, Recovery, Request, Stop, Update};
+pub use remote::{Harness, HarnessError, Recovery, Remote, Request, Stop, Update};
 pub(crate) use stored::shown;
 
 use crate::{Error, Platform};

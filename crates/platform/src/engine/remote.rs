@@ -113,18 +113,18 @@ pub trait Harness: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`HarnessError`].
-    async fn submit(&self, request: &Request) -> Result<Box<dyn Execution>, HarnessError>;
+    async fn submit(&self, request: &Request) -> Result<Box<dyn Remote>, HarnessError>;
 
     /// Attaches to an execution that was begun before: by its reference, or without one by the key.
     ///
     /// # Errors
     /// [`HarnessError`].
-    async fn attach(&self, request: &Request, reference: Option<&str>) -> Result<Box<dyn Execution>, HarnessError>;
+    async fn attach(&self, request: &Request, reference: Option<&str>) -> Result<Box<dyn Remote>, HarnessError>;
 }
 
-/// One execution, from its start.
+/// What the remote executes for one call, told from its start.
 #[async_trait]
-pub trait Execution: Send {
+pub trait Remote: Send {
     /// What the remote calls it.
     fn reference(&self) -> Option<String>;
 
@@ -285,7 +285,7 @@ impl Driver {
         }
     }
 
-    async fn open(&self, submit: bool) -> Result<Box<dyn Execution>, Break> {
+    async fn open(&self, submit: bool) -> Result<Box<dyn Remote>, Break> {
         let request = self.request();
         let opened = if submit {
             self.harness.submit(&request).await
@@ -311,8 +311,8 @@ impl Driver {
         })
     }
 
-    async fn follow(&self, mut execution: Box<dyn Execution>) -> Break {
-        if let Err(error) = self.name(execution.reference()).await {
+    async fn follow(&self, mut remote: Box<dyn Remote>) -> Break {
+        if let Err(error) = self.name(remote.reference()).await {
             return Break::Again(error.to_string());
         }
         let (mut count, mut seen) = (0_u64, String::new());
@@ -320,10 +320,10 @@ impl Driver {
             let next = tokio::select! {
                 () = self.engine.inner.drain.cancelled() => return Break::Drained,
                 () = self.stop.notified() => {
-                    let confirmed = execution.stop().await == Stop::Confirmed;
+                    let confirmed = remote.stop().await == Stop::Confirmed;
                     return Break::Ended(self.stopped(Some(confirmed)).await);
                 }
-                next = execution.next() => next,
+                next = remote.next() => next,
             };
             let update = match next {
                 Ok(update) => update,
@@ -344,7 +344,7 @@ impl Driver {
         }
     }
 
-    /// Writes down what the remote calls the execution.
+    /// Writes down what the remote calls it.
     async fn name(&self, reference: Option<String>) -> Result<(), Error> {
         let Some(reference) = reference else { return Ok(()) };
         let platform = self.engine.platform();
