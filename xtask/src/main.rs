@@ -19,6 +19,8 @@ cargo xtask WORD
   kills [--kills N] [--store sqlite] [--zombies]
                                kill real processes N times at random points (default 20) and count their effects;
                                with --zombies some are paused past their lease instead, and woken when replaced
+  e2e [--rounds N] [--real]    the server as real processes: killed in the middle of streams, questions and acceptance,
+                               N times each (default 3); model calls are counted. --real: with a real model, too
   sim [--seeds N | --seed S]   the deterministic simulation, optimised: N seeds (default 2000), or one again
   mutants [NAME…]              break the program on purpose: each fault must turn its named test red
   bench [--quick] [--json F]   speed and memory beside the raw limits of this machine
@@ -31,6 +33,7 @@ enum Word {
     Test,
     Demo,
     Kills(words::Kills),
+    E2e(words::E2e),
     Sim { seeds: words::Seeds },
     Mutants { names: Vec<String> },
     Bench { arguments: Vec<OsString> },
@@ -55,6 +58,7 @@ fn run(word: Word) -> Result<()> {
         Word::Test => words::test(&root)?,
         Word::Demo => words::demo(&root)?,
         Word::Kills(kills) => words::kills(&root, kills)?,
+        Word::E2e(e2e) => words::e2e(&root, e2e)?,
         Word::Sim { seeds } => words::sim(&root, seeds)?,
         Word::Mutants { names } => trial::mutants(&root, &names)?,
         Word::Bench { arguments } => words::bench(&root, &arguments)?,
@@ -74,6 +78,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Word> {
         "test" => Word::Test,
         "demo" => Word::Demo,
         "kills" => return Ok(Word::Kills(kills(&mut parser)?)),
+        "e2e" => return Ok(Word::E2e(e2e(&mut parser)?)),
         "sim" => Word::Sim { seeds: seeds(&mut parser)? },
         "mutants" => return Ok(Word::Mutants { names: names(&mut parser)? }),
         // The benchmark program knows its own options.
@@ -104,6 +109,18 @@ fn kills(parser: &mut lexopt::Parser) -> Result<words::Kills> {
         }
     }
     Ok(kills)
+}
+
+fn e2e(parser: &mut lexopt::Parser) -> Result<words::E2e> {
+    let mut e2e = words::E2e { rounds: 3, real: false };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("rounds") => e2e.rounds = parser.value()?.parse().context("--rounds wants a number")?,
+            Long("real") => e2e.real = true,
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(e2e)
 }
 
 fn seeds(parser: &mut lexopt::Parser) -> Result<words::Seeds> {

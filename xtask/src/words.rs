@@ -71,9 +71,6 @@ pub struct Kills {
     pub zombies: bool,
 }
 
-/// What the line begins with in which a series says what it came to.
-const TALLY: &str = "kills=";
-
 /// Kills real processes again and again and counts what became of their effects. The last line is the tally.
 pub fn kills(root: &Path, kills: Kills) -> Result<()> {
     require(root, "bin/loopctl/tests/kills.rs")?;
@@ -81,19 +78,45 @@ pub fn kills(root: &Path, kills: Kills) -> Result<()> {
     let arguments = ["test", "--quiet", "--package", "loopctl", "--test", "kills", "e2e_kills", "--", "--nocapture"];
     let mut command = command(&arguments);
     command.env("LOOPD_KILLS", kills.count.to_string()).env("LOOPD_ZOMBIES", u8::from(kills.zombies).to_string());
-    let mut tally = None;
-    let passed = streamed(root, &mut command, |line| {
-        let is_tally = line.starts_with(TALLY);
+    tallied(root, &mut command, "kills=")
+}
+
+/// The server as real processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct E2e {
+    pub rounds: u32,
+    /// A real model answers, too.
+    pub real: bool,
+}
+
+/// Kills real servers in the middle of what they do. The last line is the tally.
+pub fn e2e(root: &Path, e2e: E2e) -> Result<()> {
+    let (script, test) = ("scripts/e2e-real", "bin/loopd/tests/e2e.rs");
+    if e2e.real {
+        require(root, script)?;
+        return run(root, Command::new("bash").arg(script).env("LOOPD_ROUNDS", e2e.rounds.to_string()));
+    }
+    require(root, test)?;
+    let mut command = command(&["test", "--quiet", "--package", "loopd", "--test", "e2e", "--", "--nocapture"]);
+    command.env("LOOPD_ROUNDS", e2e.rounds.to_string());
+    tallied(root, &mut command, "e2e kills=")
+}
+
+/// Runs a series, and prints last the line that begins so, in which it says what it came to.
+fn tallied(root: &Path, command: &mut Command, tally: &str) -> Result<()> {
+    let mut found = None;
+    let passed = streamed(root, command, |line| {
+        let is_tally = line.starts_with(tally);
         if is_tally {
-            tally = Some(line.to_owned());
+            found = Some(line.to_owned());
         }
         !is_tally
     })?;
-    match &tally {
-        Some(tally) => println!("{tally}"),
+    match &found {
+        Some(found) => println!("{found}"),
         None => bail!("the series ended without a tally; see above"),
     }
-    if passed { Ok(()) } else { bail!("the kills found something; see above") }
+    if passed { Ok(()) } else { bail!("the series found something; see above") }
 }
 
 /// What tells glibc to keep freed memory at hand instead of giving it back.

@@ -6,8 +6,8 @@ use crate::rows::{Tries, body, conversation_feed, digest, expect, named, publish
 use crate::{Caller, Error, Platform};
 use loopd_kernel::TimeMs;
 use loopd_protocol::{
-    ActorKey, ActorKind, Block, ConversationId, End, ErrorNote, Event, Message, MessageId, MessageStatus, Open, Origin,
-    Said, Say, Update,
+    ActorKey, ActorKind, Block, ConversationId, ErrorNote, Event, Message, MessageId, MessageStatus, Open, Origin,
+    Said, Say,
 };
 use loopd_store::{Batch, Expect, List, Place, Query, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
