@@ -41,9 +41,14 @@ class Wire(http.server.BaseHTTPRequestHandler):
         self.send_header("content-type", reply.headers["content-type"])
         self.end_headers()
         pieces = b""
-        while piece := reply.read1(65536):
-            self.wfile.write(piece)
-            pieces += piece
+        try:
+            while piece := reply.read1(65536):
+                self.wfile.write(piece)
+                pieces += piece
+        except ConnectionError:
+            # Who asked is gone. The model has been asked all the same.
+            self.close_connection = True
+        upstream.close()
         events = sum(line.startswith(b"data:") for line in pieces.splitlines())
         with open(log, "a", encoding="utf-8") as file:
             file.write(f"{describe(self.path, json.loads(body))} status={reply.status} events={events}\n")
