@@ -38,7 +38,8 @@ pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     token::keep_admin(&platform, &data, &settings.person).await?;
     let engine = Engine::new(platform, specs)?;
     let (sender, deltas) = mpsc::unbounded_channel();
-    let runtime = Runtime::builder(store, Arc::new(agents)).outlet(engine.outlet()).deltas(sender).start().await?;
+    let outlet = engine.outlet().await?;
+    let runtime = Runtime::builder(store, Arc::new(agents)).outlet(outlet).deltas(sender).start().await?;
     engine.start(runtime, deltas).await?;
     let config = ServerConfig::new(instance, session_key);
     let config = config.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use loopd_kernel::Digest;
 use loopd_protocol::{AuditEntry, NewToken, Page, Role, Token, TokenId, TokenMade};
-use loopd_store::{Batch, Place, Record, RecordId, Table};
+use loopd_store::{Batch, Place, Record, RecordId, Table, Write};
 
 /// What every secret begins with, so that scanners know it.
 const PREFIX: &str = "loopd_";
@@ -117,15 +117,24 @@ impl Platform {
     /// # Errors
     /// [`Error::Store`].
     pub async fn note(&self, by: &Caller, action: &str, subject: &str, detail: &str) -> Result<(), Error> {
-        let detail = detail.chars().take(1000).collect();
-        let (action, subject) = (action.to_owned(), subject.chars().take(200).collect());
-        let entry = AuditEntry { number: 0, at: self.now(), actor: by.actor.clone(), action, subject, detail };
-        let row = record(Table::Audit, RecordId(self.new_id()), EVERYTHING, &entry);
+        let row = self.line(by, action, subject, detail);
         let mut tries = Tries::default();
         while self.get(Table::Audit, row.id).await?.is_none() {
             let expect = vec![expect(Table::Audit, row.id, None)];
             self.attempt(&mut tries, Batch { expect, writes: vec![put(row.clone(), Place::Next)] }).await?;
         }
         Ok(())
+    }
+
+    /// A line of the audit log, in the commit of what it tells.
+    pub(crate) fn noting(&self, by: &Caller, action: &str, subject: &str, detail: &str) -> Write {
+        put(self.line(by, action, subject, detail), Place::Next)
+    }
+
+    fn line(&self, by: &Caller, action: &str, subject: &str, detail: &str) -> Record {
+        let detail = detail.chars().take(1000).collect();
+        let (action, subject) = (action.to_owned(), subject.chars().take(200).collect());
+        let entry = AuditEntry { number: 0, at: self.now(), actor: by.actor.clone(), action, subject, detail };
+        record(Table::Audit, RecordId(self.new_id()), EVERYTHING, &entry)
     }
 }

@@ -85,6 +85,12 @@ impl Platform {
         Ok(self.shown(body(&found)?))
     }
 
+    /// Whether there is such an Actor, or whoever the role is of.
+    pub(crate) async fn is_known(&self, key: &ActorKey) -> Result<bool, Error> {
+        Ok(self.get(Table::Actor, named(key.as_str())).await?.is_some()
+            || self.get(Table::Actor, named(key.owner().as_str())).await?.is_some())
+    }
+
     /// A part of the list of Actors, in the order in which they were first announced.
     ///
     /// # Errors

@@ -7,6 +7,12 @@ pub struct Config {
     pub tenant: String,
     /// Bytes of all Blocks of one request.
     pub message_bytes: usize,
+    /// Bytes of one Message, with all that was added to it.
+    pub message_total_bytes: u64,
+    /// Seconds that a Message may stay open without being gone on with; then it expires.
+    pub message_open_s: u32,
+    /// Bytes of Messages after which a list ends early; it has one at least.
+    pub list_bytes: u64,
     /// Blocks of one Message.
     pub message_blocks: u64,
     /// Blocks of a Message that lists show.
@@ -36,10 +42,13 @@ impl Default for Config {
         Self {
             tenant: "default".to_owned(),
             message_bytes: 1 << 20,
+            message_total_bytes: 8 << 20,
+            message_open_s: 3600,
+            list_bytes: 8 << 20,
             message_blocks: 10_000,
             shown_blocks: 100,
             artifact_bytes: 32 << 20,
-            members: 200,
+            members: 100,
             page: 200,
             history_messages: 20,
             history_bytes: 32 << 10,

@@ -169,6 +169,18 @@ impl Platform {
         if self.found(parent)?.is_member(&by.actor) { Ok(found) } else { Err(hidden()) }
     }
 
+    /// The people of a Conversation; of a work conversation those of the one that it works for.
+    pub(crate) async fn people(&self, found: &Found) -> Result<Vec<ActorKey>, Error> {
+        let mut members = found.stored.members.clone();
+        if let Some(work) = &found.stored.work_of
+            && let Some(parent) = self.get(Table::Conversation, RecordId(work.conversation.0)).await?
+        {
+            members.extend(self.found(parent)?.stored.members);
+        }
+        members.retain(|member| member.kind() == ActorKind::Person);
+        Ok(members)
+    }
+
     /// The Conversation, for whoever may speak in it.
     pub(crate) async fn writable(&self, by: &Caller, id: ConversationId) -> Result<Found, Error> {
         let found = self.readable(by, id).await?;
@@ -233,7 +245,10 @@ impl Platform {
         let (rows, _) = self.page((Table::Conversation, found.scope()), false, &paging).await?;
         let mut items = Vec::new();
         for row in rows {
-            items.push(self.described(self.found(row)?).await?);
+            let work = self.found(row)?;
+            if !work.stored.deleted {
+                items.push(self.described(work).await?);
+            }
         }
         Ok(items)
     }
@@ -342,72 +357,9 @@ impl Platform {
             wrote = revision.is_none();
         }
     }
-
-    /// Deletes a Conversation with all that was said, asked and attached in it, and its work conversations. Calls in it
-    /// must have ended. What its Runs recorded in their Journals stays there.
-    ///
-    /// # Errors
-    /// [`Error::Forbidden`] for anybody but the organiser and admins; [`Error::Conflict`] `calls_open`.
-    pub async fn delete(&self, by: &Caller, id: ConversationId) -> Result<(), Error> {
-        let found = self.writable(by, id).await?;
-        if !by.is_admin() && by.actor.owner() != found.stored.organiser {
-            return Err(Error::Forbidden("only the organiser deletes a conversation".to_owned()));
-        }
-        for work in self.store.records(Query::List(everything(Table::Conversation, found.scope()))).await? {
-            self.erase(self.found(work)?).await?;
-        }
-        self.erase(found).await?;
-        self.note(by, "conversation.delete", &id.to_string(), "").await
-    }
-
-    async fn erase(&self, found: Found) -> Result<(), Error> {
-        let (id, scope) = (found.id, found.scope());
-        let calls = self.store.records(Query::List(everything(Table::Call, scope))).await?;
-        if calls.iter().any(|call| call.due.is_some()) {
-            return Err(Error::conflict("calls_open", format!("calls in {id} have not ended: cancel them first")));
-        }
-        let mut tries = Tries::default();
-        let mut found = found;
-        while !found.stored.deleted {
-            let stored = Stored {
-                title: String::new(),
-                members: Vec::new(),
-                deleted: true,
-                request: String::new(),
-                ..found.stored.clone()
-            };
-            let row = record(Table::Conversation, scope, found.row.scope, &stored);
-            let gone = Write::DeleteRecord;
-            let members = found.stored.members.iter();
-            let mut writes = vec![put(row, Place::Keep), Write::EraseFeed(conversation_feed(scope))];
-            writes.extend(members.map(|member| gone(Table::Member, named(&format!("{id} {member}")))));
-            let event = Event::ConversationDeleted { conversation: id };
-            writes.push(publish(conversation_feed(scope), self.time(), None, &event));
-            self.attempt(&mut tries, Batch { expect: vec![found.unchanged()], writes }).await?;
-            let row =
-                self.get(Table::Conversation, scope).await?.ok_or_else(|| Error::not_found("conversation", id))?;
-            found = self.found(row)?;
-        }
-        // Nobody reaches it any more, so what is left can go piece by piece.
-        loop {
-            let list = List { limit: 256, ..everything(Table::Message, scope) };
-            let messages = self.store.records(Query::List(list)).await?;
-            let mut writes: Vec<_> = messages.iter().map(|row| Write::DeleteScope(Table::Block, row.id)).collect();
-            writes.extend(messages.iter().map(|row| Write::DeleteRecord(Table::Message, row.id)));
-            if messages.is_empty() {
-                let open = self.store.records(Query::List(everything(Table::Question, scope))).await?;
-                writes.extend(open.iter().map(|row| Write::DeleteRecord(Table::Open, row.id)));
-                let tables = [Table::Question, Table::Call, Table::Artifact, Table::Cursor];
-                writes.extend(tables.map(|table| Write::DeleteScope(table, scope)));
-                self.store.commit(Batch { expect: Vec::new(), writes }).await?;
-                return Ok(());
-            }
-            self.store.commit(Batch { expect: Vec::new(), writes }).await?;
-        }
-    }
 }
 
-const fn everything(table: Table, scope: RecordId) -> List {
+pub(crate) const fn everything(table: Table, scope: RecordId) -> List {
     List { table, scope, beyond: None, newest_first: false, limit: usize::MAX }
 }
 
@@ -458,14 +410,12 @@ impl Platform {
         {
             return Ok(None);
         }
-        let mut members = parent.stored.members.clone();
-        members.retain(|member| member.kind() == ActorKind::Person);
-        members.insert(0, operator.clone());
         let work_of = Some(WorkOf { conversation: parent.id, operator: operator.clone() });
         let stored = Stored {
             title: parent.stored.title.clone(),
             organiser: operator.clone(),
-            members: self.distinct(members)?,
+            // People are there as those of the parent, for as long as they are.
+            members: vec![operator.clone()],
             work_of,
             archived: false,
             created_at: at.0,

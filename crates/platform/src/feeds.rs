@@ -23,7 +23,8 @@ impl FeedName {
     pub fn feed(&self) -> Feed {
         match self {
             Self::Conversation(id) => conversation_feed(RecordId(id.0)),
-            Self::Actor(key) => actor_feed(key),
+            // Whoever an Actor's roles are for is woken for all of them.
+            Self::Actor(key) => actor_feed(&key.owner()),
         }
     }
 }

@@ -11,6 +11,7 @@ mod artifacts;
 mod caller;
 pub mod config;
 mod conversations;
+mod deletion;
 pub mod engine;
 mod error;
 mod feeds;
@@ -28,7 +29,7 @@ pub use engine::Engine;
 pub use error::Error;
 pub use feeds::FeedName;
 pub use messages::Window;
-pub use reading::Polled;
+pub use reading::{Handled, Polled};
 pub use search::Exported;
 
 use loopd_runtime::{Clock, Entropy, SystemClock, SystemEntropy};

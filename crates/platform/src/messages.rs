@@ -49,6 +49,9 @@ pub(crate) struct Stored {
     /// How many parts stand in Records of their own.
     #[serde(default)]
     pub count: u64,
+    /// Bytes of all that was written into it.
+    #[serde(default)]
+    pub bytes: u64,
     /// The digest of the update that made this revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<String>,
@@ -66,6 +69,8 @@ pub(crate) struct Draft {
     pub origin: Option<Origin>,
     pub key: Option<String>,
     pub request: String,
+    /// How long it may stay open; what a call says ends with the call.
+    pub open_ms: Option<i64>,
 }
 
 impl Draft {
@@ -83,6 +88,7 @@ impl Draft {
             request: self.request.clone(),
             blocks: inline.then(|| self.blocks.clone()),
             count: if inline { 0 } else { self.blocks.len() as u64 },
+            bytes: length(&self.blocks),
             update: None,
         }
     }
@@ -92,7 +98,8 @@ impl Draft {
         let (id, scope) = (RecordId(self.id.0), RecordId(conversation.0));
         let stored = self.stored(at);
         let words = stored.status.is_final().then(|| words(&self.blocks));
-        let row = Record { key: self.key.clone(), words, ..record(Table::Message, id, scope, &stored) };
+        let due = self.open_ms.map(|open_ms| TimeMs(at.0.saturating_add(open_ms)));
+        let row = Record { key: self.key.clone(), words, due, ..record(Table::Message, id, scope, &stored) };
         let mut writes = vec![put(row, Place::Next)];
         if !stored.status.is_final() {
             writes.extend(self.blocks.iter().zip(0..).map(|(block, index)| pieces::whole(id, index, block)));
@@ -103,6 +110,11 @@ impl Draft {
         writes.push(touch(conversation, at));
         writes
     }
+}
+
+/// Bytes of Blocks, as they are stored.
+fn length(blocks: &[Block]) -> u64 {
+    serde_json::to_vec(blocks).unwrap_or_default().len() as u64
 }
 
 /// The text that search finds a Message by.
@@ -171,13 +183,23 @@ impl Platform {
     /// `key_taken` when the key said something else.
     pub async fn say(&self, by: &Caller, conversation: ConversationId, key: &str, say: Say) -> Result<Said, Error> {
         let draft = self.draft(by, key, say)?;
+        self.say_draft(by, conversation, &draft).await
+    }
+
+    /// Says it, once.
+    pub(crate) async fn say_draft(
+        &self,
+        by: &Caller,
+        conversation: ConversationId,
+        draft: &Draft,
+    ) -> Result<Said, Error> {
         let mut tries = Tries::default();
         loop {
             let found = self.writable(by, conversation).await?;
-            if let Some(said) = self.said(&found, &draft).await? {
+            if let Some(said) = self.said(&found, draft).await? {
                 return Ok(said);
             }
-            let (expect, writes) = self.saying(by, &found, &draft).await?;
+            let (expect, writes) = self.saying(by, &found, draft).await?;
             self.attempt(&mut tries, Batch { expect, writes }).await?;
         }
     }
@@ -187,19 +209,12 @@ impl Platform {
     /// # Errors
     /// As [`Platform::say`].
     pub async fn begin(&self, by: &Caller, conversation: ConversationId, key: &str, open: Open) -> Result<Said, Error> {
-        let request = digest(&open);
+        // Saying and beginning share their keys, and are not the same request.
+        let request = digest(&("begin", &open));
         let Open { actor, to, reply_to, blocks } = open;
         let status = MessageStatus::Streaming;
         let draft = self.drafted(by, (key, request), status, Say { actor, to, reply_to, blocks })?;
-        let mut tries = Tries::default();
-        loop {
-            let found = self.writable(by, conversation).await?;
-            if let Some(said) = self.said(&found, &draft).await? {
-                return Ok(said);
-            }
-            let (expect, writes) = self.saying(by, &found, &draft).await?;
-            self.attempt(&mut tries, Batch { expect, writes }).await?;
-        }
+        self.say_draft(by, conversation, &draft).await
     }
 
     /// A checked Message, as far as it can be without reading.
@@ -233,14 +248,15 @@ impl Platform {
             }
         }
         let (id, key) = (MessageId(self.new_id()), request_key(&from, key));
-        Ok(Draft { id, from, to, reply_to, blocks, status, origin: None, key, request })
+        let open_ms = (!status.is_final()).then(|| i64::from(self.config.message_open_s) * 1000);
+        Ok(Draft { id, from, to, reply_to, blocks, status, origin: None, key, request, open_ms })
     }
 
     fn check_blocks(&self, blocks: &[Block]) -> Result<(), Error> {
         if blocks.len() > 100 {
             return Err(Error::invalid("blocks", "at most 100 at once"));
         }
-        let bytes = serde_json::to_vec(blocks).unwrap_or_default().len();
+        let bytes = usize::try_from(length(blocks)).unwrap_or(usize::MAX);
         let limit = self.config.message_bytes;
         if bytes > limit {
             return Err(Error::TooLarge { what: "the message", bytes, limit });
@@ -292,21 +308,24 @@ impl Platform {
         let mut joins = Vec::new();
         let mut writes = Vec::new();
         for actor in &draft.to {
-            let member = found.is_member(actor);
-            if !member && (actor.kind() == ActorKind::Person || self.actor(actor).await.is_err()) {
+            let member = found.is_member(actor) || self.people(found).await?.contains(actor);
+            if !member && (actor.kind() == ActorKind::Person || !self.is_known(actor).await?) {
                 let detail = format!("{actor} is no member of this conversation");
                 // Whoever only mentioned them need not know who there is.
                 let explicit = !mentions(&draft.blocks).contains(actor);
                 if explicit { return Err(Error::invalid("to", detail)) } else { continue }
             }
             to.push(actor.clone());
-            if !member && actor.kind() == ActorKind::Operator {
+            if !member && actor.kind() == ActorKind::Operator && !joins.contains(&actor.owner()) {
                 joins.push(actor.owner());
             }
             if let Some((expect, work)) = self.work_for(found, actor, at).await? {
                 expects.push(expect);
                 writes.extend(work);
             }
+        }
+        if found.stored.members.len() + joins.len() > self.config.members {
+            return Err(Error::invalid("to", format!("a conversation has at most {} members", self.config.members)));
         }
         writes.extend(self.joining(found, joins, at));
         let draft = Draft { to, ..draft.clone() };
@@ -337,7 +356,8 @@ impl Platform {
         writes
     }
 
-    /// A part of a Conversation, in the order of `seq`. Long Messages are shown with their first Blocks.
+    /// A part of a Conversation, in the order of `seq`. Long Messages are shown with their first Blocks. It may be shorter
+    /// than was asked for, where Messages are large; it is empty only where there is nothing.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -349,12 +369,28 @@ impl Platform {
         limit: usize,
     ) -> Result<Vec<Message>, Error> {
         let found = self.readable(by, conversation).await?;
-        let rows = self.window(found.scope(), window, self.limit(limit)).await?;
-        let mut messages = Vec::with_capacity(rows.len());
+        let mut rows = self.window(found.scope(), window, self.limit(limit)).await?;
+        let newest_first = !matches!(window, Window::After(_));
+        if newest_first {
+            rows.reverse();
+        }
+        let (mut messages, mut bytes) = (Vec::with_capacity(rows.len()), 0);
         for row in rows {
+            bytes += self.weight(&row)?;
+            if bytes > self.config.list_bytes && !messages.is_empty() {
+                break;
+            }
             messages.push(self.whole(&row, self.config.shown_blocks as u64).await?);
         }
+        if newest_first {
+            messages.reverse();
+        }
         Ok(messages)
+    }
+
+    /// About how many bytes a Message has.
+    pub(crate) fn weight(&self, row: &Record) -> Result<u64, Error> {
+        Ok(body::<Stored>(row)?.bytes.max(row.body.len() as u64))
     }
 
     pub(crate) async fn window(&self, scope: RecordId, window: Window, limit: usize) -> Result<Vec<Record>, Error> {

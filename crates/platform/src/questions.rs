@@ -14,9 +14,13 @@ use loopd_protocol::{
 use loopd_store::{Batch, InboxBody, InboxItem, Place, Query, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::HashMap;
 
 /// The longest time that a Question may stay open, in seconds: 30 days.
 const LONGEST_S: u64 = 30 * 86_400;
+
+/// Parts of the list of all open Questions that are read for one answer.
+const LOOKS: usize = 50;
 
 /// A Question as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +31,9 @@ pub(crate) struct Stored {
     /// Its number in the Run that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_run: Option<u64>,
+    /// How it will end if its Run takes the answer that was sent to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<QuestionStatus>,
 }
 
 /// The Question of a Record.
@@ -57,6 +64,7 @@ pub(crate) fn asking(stored: &Stored, key: Option<String>, seq: Option<u64>, at:
         origin,
         key: None,
         request: String::new(),
+        open_ms: None,
     };
     let open = record(Table::Open, id, EVERYTHING, &question.conversation);
     let event = Event::Question { question: Box::new(question.clone()) };
@@ -66,7 +74,7 @@ pub(crate) fn asking(stored: &Stored, key: Option<String>, seq: Option<u64>, at:
     writes
 }
 
-/// What ending a Question writes; `stored` says how it ended.
+/// What it writes that nobody has to answer a Question any more; `stored` says why.
 pub(crate) fn closing(row: &Record, stored: &Stored, at: TimeMs) -> Vec<Write> {
     let question = &stored.question;
     let next = Record { key: row.key.clone(), ..record(Table::Question, row.id, row.scope, stored) };
@@ -83,7 +91,7 @@ pub(crate) fn closing(row: &Record, stored: &Stored, at: TimeMs) -> Vec<Write> {
 }
 
 /// The Question and how it ended, as the Message of whoever answered.
-fn reply(question: &Question, answered: &Answered, at: TimeMs) -> Vec<Write> {
+pub(crate) fn reply(question: &Question, answered: &Answered, at: TimeMs) -> Vec<Write> {
     let snapshot = Snapshot {
         question: question.id,
         kind: question.kind,
@@ -103,6 +111,7 @@ fn reply(question: &Question, answered: &Answered, at: TimeMs) -> Vec<Write> {
         origin: None,
         key: None,
         request: String::new(),
+        open_ms: None,
     };
     draft.writes(question.conversation, at)
 }
@@ -142,14 +151,20 @@ impl Platform {
                 }
                 return Ok((stored.question, row.id != RecordId(id.0)));
             }
-            if let Some(to) = new.to.as_ref().filter(|to| !found.is_member(to)) {
-                return Err(Error::invalid("to", format!("{to} is no member of this conversation")));
+            let people = self.people(&found).await?;
+            if let Some(to) = new.to.as_ref().filter(|to| !people.contains(to)) {
+                return Err(Error::invalid("to", format!("{to} is no person of this conversation")));
             }
             let at = self.time();
-            let stored =
-                Stored { question: asked(id, &found, &from, &new, at), request: request.clone(), of_run: None };
+            let stored = Stored {
+                question: asked(id, &found, &from, &new, at),
+                request: request.clone(),
+                of_run: None,
+                sent: None,
+            };
             let mut writes = asking(&stored, key.clone(), None, at);
-            writes.extend(people(&found, new.to.as_ref()).map(|person| wake(person, conversation, "question", at)));
+            let asked = people.iter().filter(|person| new.to.as_ref().is_none_or(|to| to == *person));
+            writes.extend(asked.map(|person| wake(person, conversation, "question", at)));
             self.attempt(&mut tries, Batch { expect: vec![found.unchanged()], writes }).await?;
         }
     }
@@ -170,8 +185,11 @@ impl Platform {
         Ok(self.question_row(by, id).await?.1.question)
     }
 
-    /// Ends a Question by hand. Only a person does; the same answer by the same person again changes nothing. An answer
-    /// for a Run goes into its inbox in the same commit.
+    /// Ends a Question by hand. Only a person does; the same answer by the same person again changes nothing.
+    ///
+    /// An answer for a Run goes into its inbox in the same commit, and the Question stays open with it until the Run
+    /// takes it: that is what ends the Question, in the commit of the Run. A Run that has no use for it any more, because
+    /// it was cancelled or a timer was faster, ends the Question otherwise, and nobody was told that the answer counted.
     ///
     /// # Errors
     /// [`Error::Conflict`] `question_closed` when it has ended otherwise, or its deadline has passed;
@@ -189,12 +207,10 @@ impl Platform {
             if question.to.as_ref().is_some_and(|to| *to != by.actor) {
                 return Err(Error::Forbidden("the question is for somebody else".to_owned()));
             }
-            if question.status != QuestionStatus::Open {
+            if question.status != QuestionStatus::Open || stored.sent.is_some() {
+                let as_before = stored.sent.unwrap_or(question.status) == answer.status;
                 let same = question.answer.as_ref().is_some_and(|before| {
-                    question.status == answer.status
-                        && before.by == by.actor
-                        && before.value == answer.value
-                        && before.scope == answer.scope
+                    as_before && before.by == by.actor && before.value == answer.value && before.scope == answer.scope
                 });
                 return if same { Ok(question.clone()) } else { Err(closed(question)) };
             }
@@ -210,12 +226,16 @@ impl Platform {
             }
             let answered =
                 Answered { by: by.actor.clone(), at: at.0, value: answer.value.clone(), scope: answer.scope };
-            let ended = Question { status: answer.status, answer: Some(answered.clone()), ..question.clone() };
-            let mut writes = closing(&row, &Stored { question: ended.clone(), ..stored.clone() }, at);
-            writes.extend(reply(&ended, &answered, at));
-            if let Some(number) = stored.of_run {
-                writes.push(self.pass_on(question, number, &answer, by, at).await?);
-            }
+            let writes = if let Some(number) = stored.of_run {
+                let passed_on = self.pass_on(question, number, &answer, by, at).await?;
+                let sent = Question { answer: Some(answered), ..question.clone() };
+                let sent = Stored { question: sent, sent: Some(answer.status), ..stored.clone() };
+                closing(&row, &sent, at).into_iter().chain([passed_on]).collect()
+            } else {
+                let ended = Question { status: answer.status, answer: Some(answered.clone()), ..question.clone() };
+                let told = reply(&ended, &answered, at);
+                closing(&row, &Stored { question: ended, ..stored.clone() }, at).into_iter().chain(told).collect()
+            };
             let expect = vec![expect(Table::Question, row.id, Some(row.rev))];
             self.attempt(&mut tries, Batch { expect, writes }).await?;
         }
@@ -294,18 +314,35 @@ impl Platform {
         if let Some(id) = conversation {
             self.readable(by, id).await?;
         }
-        let (open, next) = self.page((Table::Open, EVERYTHING), false, &paging).await?;
-        let ids = open.iter().map(|row| row.id).collect();
-        let mut items = Vec::new();
-        for row in self.store.records(Query::These(Table::Question, ids)).await? {
-            let question = shown(&row)?;
-            let asked_here = conversation.is_none_or(|id| id == question.conversation);
-            let for_them = question.to.as_ref().is_none_or(|to| *to == by.actor || by.is_admin());
-            if asked_here && for_them && self.readable(by, question.conversation).await.is_ok() {
-                items.push(question);
+        let (limit, mut from) = (self.limit(paging.limit), paging.cursor);
+        let (mut items, mut readable) = (Vec::new(), HashMap::new());
+        // What others are asked does not make a page empty: it is read on until there is something, or nothing more.
+        for _ in 0..LOOKS {
+            let paging = Paging { cursor: from, limit: limit - items.len() };
+            let (open, next) = self.page((Table::Open, EVERYTHING), false, &paging).await?;
+            let ids = open.iter().map(|row| row.id).collect();
+            for row in self.store.records(Query::These(Table::Question, ids)).await? {
+                let question = shown(&row)?;
+                let place = question.conversation;
+                let for_them = question.to.as_ref().is_none_or(|to| *to == by.actor || by.is_admin());
+                if conversation.is_some_and(|id| id != place) || !for_them {
+                    continue;
+                }
+                let may_read = match readable.get(&place) {
+                    Some(known) => *known,
+                    None => self.readable(by, place).await.is_ok(),
+                };
+                readable.insert(place, may_read);
+                if may_read {
+                    items.push(question);
+                }
+            }
+            from = next;
+            if from.is_none() || items.len() >= limit {
+                break;
             }
         }
-        Ok(Page { items, next })
+        Ok(Page { items, next: from })
     }
 
     /// Ends Questions whose deadline has passed; returns how many it looked at.
@@ -316,11 +353,17 @@ impl Platform {
         let (table, until, limit) = (Table::Question, self.time(), 100);
         let due = self.store.records(Query::Due { table, until, limit }).await?;
         for row in &due {
-            let stored: Stored = body(row)?;
-            // Somebody may answer at this moment: then this one changes nothing, and the next look finds nothing due.
-            self.attempt(&mut Tries::default(), expiry(row, &stored, self.time())).await?;
+            if let Err(error) = self.expire_question(row).await {
+                tracing::warn!(question = %QuestionId(row.id.0), %error, "a question cannot be ended now");
+            }
         }
         Ok(due.len())
+    }
+
+    async fn expire_question(&self, row: &Record) -> Result<(), Error> {
+        let stored: Stored = body(row)?;
+        // Somebody may answer at this moment: then this one changes nothing, and the next look finds nothing due.
+        self.attempt(&mut Tries::default(), expiry(row, &stored, self.time())).await
     }
 }
 
@@ -332,6 +375,7 @@ fn expiry(row: &Record, stored: &Stored, at: TimeMs) -> Batch {
 
 fn closed(question: &Question) -> Error {
     let how = match question.status {
+        QuestionStatus::Open if question.answer.is_some() => "another answer was sent to the run that asked",
         QuestionStatus::Open => "the run that asked needs no answer any more",
         QuestionStatus::Answered => "it has been answered",
         QuestionStatus::Declined => "it has been declined",
@@ -340,11 +384,6 @@ fn closed(question: &Question) -> Error {
         QuestionStatus::Withdrawn => "it has been withdrawn",
     };
     Error::conflict("question_closed", how)
-}
-
-fn people<'a>(found: &'a Found, to: Option<&'a ActorKey>) -> impl Iterator<Item = &'a ActorKey> {
-    let everybody = found.stored.members.iter().filter(move |member| to.is_none_or(|to| to == *member));
-    everybody.filter(|member| member.kind() == ActorKind::Person)
 }
 
 fn asked(id: QuestionId, found: &Found, from: &ActorKey, new: &NewQuestion, at: TimeMs) -> Question {

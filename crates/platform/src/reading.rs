@@ -1,43 +1,72 @@
 //! Poll and Commit: each Actor's own place in each Conversation.
 
 use crate::conversations::Found;
-use crate::messages::Window;
+use crate::messages::{Stored, Window};
 use crate::rows::{Tries, body, conversation_feed, expect, named, publish, put, record};
 use crate::{Caller, Error, Platform};
-use loopd_protocol::{ConversationId, Event, Message, MessageStatus};
-use loopd_store::{Batch, Place, RecordId, Table};
+use loopd_protocol::{ConversationId, Event, Message};
+use loopd_store::{Batch, Place, Record, RecordId, Table};
 use serde::{Deserialize, Serialize};
 
 /// What polling returns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Polled {
-    /// The caller's cursor: everything up to this seq was handled.
+    /// The caller's cursor: everything up to this seq was handled, but for what was open.
     pub seq: u64,
-    /// Messages behind it, in order.
+    /// Messages that were not handled yet: first those that were open when the cursor passed them, then those behind it,
+    /// in order of seq.
     pub messages: Vec<Message>,
+    /// Up to this seq everything was looked at: it may be committed once all of `messages` is handled.
+    pub upto: u64,
+    /// The seqs up to there of Messages that are not whole yet. Committed with `upto`, they come once they are.
+    pub open: Vec<u64>,
     /// Whether there are more that could be read now.
     pub more: bool,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Cursor {
-    seq: u64,
+/// What was handled.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Handled {
+    /// Everything up to this seq.
+    pub seq: u64,
+    /// But for these, which were not whole when they were polled; at most 200. Each is one that the last poll named, or
+    /// that was committed as open before. What is still open at this moment is kept either way.
+    #[serde(default)]
+    #[schema(max_items = 200)]
+    pub open: Vec<u64>,
 }
+
+impl Handled {
+    /// Everything up to this seq that was whole.
+    #[must_use]
+    pub const fn upto(seq: u64) -> Self {
+        Self { seq, open: Vec::new() }
+    }
+}
+
+/// Open Messages that a cursor passes at most; at the next one it waits.
+const PASSED: usize = 200;
 
 fn cursor_id(by: &Caller, conversation: ConversationId) -> RecordId {
     named(&format!("{conversation} {}", by.actor.owner()))
 }
 
 impl Platform {
-    async fn cursor(&self, by: &Caller, found: &Found) -> Result<(u64, Option<u64>), Error> {
+    async fn cursor(&self, by: &Caller, found: &Found) -> Result<(Handled, Option<u64>), Error> {
         let row = self.get(Table::Cursor, cursor_id(by, found.id)).await?;
-        let seq = row.as_ref().map(body::<Cursor>).transpose()?.map_or(0, |cursor| cursor.seq);
-        Ok((seq, row.map(|row| row.rev)))
+        let handled = row.as_ref().map(body::<Handled>).transpose()?.unwrap_or_default();
+        Ok((handled, row.map(|row| row.rev)))
     }
 
-    /// Messages behind the caller's cursor, in order of seq, at least once: until [`Platform::commit`] moves the cursor,
-    /// they come again. Without `streaming` it stops before the first Message that is not whole yet, so that a cursor
-    /// never passes one.
+    /// The Message with this seq, unless it was erased.
+    async fn numbered(&self, found: &Found, seq: u64) -> Result<Option<Record>, Error> {
+        let row = self.window(found.scope(), Window::After(seq.saturating_sub(1)), 1).await?.pop();
+        Ok(row.filter(|row| row.place == seq))
+    }
+
+    /// Messages that the caller has not handled, at least once: until [`Platform::commit`] says so, they come again.
+    /// Without `streaming` a Message that is not whole yet is passed over, named in `open`, and comes once it is.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -49,45 +78,115 @@ impl Platform {
         streaming: bool,
     ) -> Result<Polled, Error> {
         let found = self.readable(by, conversation).await?;
-        let (seq, _) = self.cursor(by, &found).await?;
+        let (cursor, _) = self.cursor(by, &found).await?;
         let limit = self.limit(limit);
-        let rows = self.window(found.scope(), Window::After(seq), limit + 1).await?;
-        let mut more = rows.len() > limit;
-        let mut messages = Vec::new();
-        for row in rows.iter().take(limit) {
-            let message = self.whole(row, u64::MAX).await?;
-            if message.status == MessageStatus::Streaming && !streaming {
-                more = false;
+        let mut polled =
+            Polled { seq: cursor.seq, messages: Vec::new(), upto: cursor.seq, open: Vec::new(), more: false };
+        let mut rows = Vec::new();
+        for seq in &cursor.open {
+            rows.extend(self.numbered(&found, *seq).await?);
+        }
+        rows.extend(self.window(found.scope(), Window::After(cursor.seq), limit + 1).await?);
+        let mut bytes = 0;
+        for row in rows {
+            let is_open = !body::<Stored>(&row)?.status.is_final();
+            bytes += self.weight(&row)?;
+            let is_full =
+                polled.messages.len() >= limit || bytes > self.config.list_bytes && !polled.messages.is_empty();
+            if is_full && !is_open {
+                polled.more = true;
+                // What the cursor has passed already is not lost by ending here.
+                if row.place <= cursor.seq {
+                    polled.open.push(row.place);
+                    continue;
+                }
                 break;
             }
-            messages.push(message);
+            if is_open && !streaming {
+                if polled.open.len() >= PASSED {
+                    break;
+                }
+                polled.open.push(row.place);
+            } else {
+                polled.messages.push(self.whole(&row, u64::MAX).await?);
+                if is_open {
+                    polled.open.push(row.place);
+                }
+            }
+            polled.upto = polled.upto.max(row.place);
         }
-        Ok(Polled { seq, messages, more })
+        Ok(polled)
     }
 
-    /// Moves the caller's cursor forward; returns where it stands then. A smaller seq changes nothing.
+    /// Moves the caller's cursor; returns where it stands then. What was handled stays handled: a smaller seq, or one
+    /// that says the same, changes nothing.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a seq that the Conversation has not reached; [`Error::NotFound`].
-    pub async fn commit(&self, by: &Caller, conversation: ConversationId, seq: u64) -> Result<u64, Error> {
+    /// [`Error::Invalid`] for a seq that the Conversation has not reached, and for an open one that was handled or that is
+    /// behind it; [`Error::Conflict`] `too_many_open`; [`Error::NotFound`].
+    pub async fn commit(&self, by: &Caller, conversation: ConversationId, handled: Handled) -> Result<Handled, Error> {
+        if handled.open.len() > PASSED {
+            return Err(Error::invalid("open", format!("at most {PASSED}")));
+        }
         let mut tries = Tries::default();
         loop {
             let found = self.readable(by, conversation).await?;
             let (now, rev) = self.cursor(by, &found).await?;
-            if now >= seq {
-                return Ok(now);
-            }
             let last = self.window(found.scope(), Window::Latest, 1).await?.pop().map_or(0, |last| last.place);
-            if seq > last {
+            if handled.seq > last {
                 return Err(Error::invalid("seq", format!("the conversation has {last} messages")));
             }
+            let Some(next) = self.advanced(&found, &now, &handled).await? else { return Ok(now) };
             let id = cursor_id(by, conversation);
-            let event = Event::Read { actor: by.actor.owner(), seq };
-            let writes = vec![
-                put(record(Table::Cursor, id, found.scope(), &Cursor { seq }), Place::Keep),
-                publish(conversation_feed(found.scope()), self.time(), None, &event),
-            ];
+            let mut writes = vec![put(record(Table::Cursor, id, found.scope(), &next), Place::Keep)];
+            if next.seq > now.seq {
+                let event = Event::Read { actor: by.actor.owner(), seq: next.seq };
+                writes.push(publish(conversation_feed(found.scope()), self.time(), None, &event));
+            }
             self.attempt(&mut tries, Batch { expect: vec![expect(Table::Cursor, id, rev)], writes }).await?;
         }
+    }
+
+    /// Where the cursor stands after this; `None` where it stands already.
+    async fn advanced(&self, found: &Found, now: &Handled, handled: &Handled) -> Result<Option<Handled>, Error> {
+        if handled.seq < now.seq {
+            return Ok(None);
+        }
+        let mut open = Vec::new();
+        for seq in &handled.open {
+            let may_be = now.open.contains(seq) || (*seq > now.seq && *seq <= handled.seq);
+            // One that was handled meanwhile is told again by whoever repeats an older commit.
+            match (may_be, *seq <= now.seq) {
+                (true, _) => open.push(*seq),
+                (false, true) => {}
+                (false, false) => return Err(Error::invalid("open", format!("{seq} is not up to {}", handled.seq))),
+            }
+        }
+        for seq in now.open.iter().filter(|seq| !handled.open.contains(seq)) {
+            open.extend(self.still_open(found, *seq).await?);
+        }
+        let mut from = now.seq;
+        while from < handled.seq {
+            let rows = self.window(found.scope(), Window::After(from), self.config.page).await?;
+            for row in rows.iter().filter(|row| row.place <= handled.seq && !handled.open.contains(&row.place)) {
+                if !body::<Stored>(row)?.status.is_final() {
+                    open.push(row.place);
+                }
+            }
+            from = rows.last().map_or(handled.seq, |row| row.place);
+        }
+        open.sort_unstable();
+        open.dedup();
+        if open.len() > PASSED {
+            let detail = format!("more than {PASSED} messages are open up to {}", handled.seq);
+            return Err(Error::conflict("too_many_open", detail));
+        }
+        let next = Handled { seq: handled.seq, open };
+        Ok((next != *now).then_some(next))
+    }
+
+    async fn still_open(&self, found: &Found, seq: u64) -> Result<Option<u64>, Error> {
+        let Some(row) = self.numbered(found, seq).await? else { return Ok(None) };
+        Ok((!body::<Stored>(&row)?.status.is_final()).then_some(seq))
     }
 }

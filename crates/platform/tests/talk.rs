@@ -4,7 +4,7 @@
 mod stage;
 
 use expect_test::expect;
-use loopd_platform::{FeedName, Paging, Window};
+use loopd_platform::{FeedName, Handled, Paging, Window};
 use loopd_protocol::{
     Block, BlockOp, ChangeConversation, ConversationId, End, ErrorNote, KnownBlock, MemberChange, MessageStatus,
     NewConversation, Open, Say, Update,
@@ -79,7 +79,7 @@ async fn a_store_that_is_unsure_doubles_nothing() {
         assert_eq!(updated.revision, 2, "{fault:?}");
         let end = End { status: MessageStatus::Completed, error: None };
         through().end(&ann, begun.id, end).await.unwrap();
-        through().commit(&ann, room, 2).await.unwrap();
+        through().commit(&ann, room, Handled::upto(2)).await.unwrap();
         let opened =
             through().open(&ann, "o", NewConversation { title: "T".into(), members: Vec::new() }).await.unwrap();
         assert!(!opened.1);
@@ -306,38 +306,6 @@ async fn the_latest_conversation_is_listed_first_page_by_page() {
     assert_eq!(listed, [rooms[1], rooms[4], rooms[3], rooms[2], rooms[0]]);
     let odd = Paging { cursor: Some("1.zz".into()), limit: 2 };
     assert_eq!(refused(stage.platform.conversations(&person("ann"), false, odd).await), "invalid cursor");
-}
-
-#[tokio::test(start_paused = true)]
-async fn polling_repeats_until_the_cursor_moves_and_never_passes_a_stream() {
-    let stage = Stage::new();
-    let room = stage.room().await;
-    let (ann, bob) = (person("ann"), person("bob"));
-    for words in ["one", "two"] {
-        stage.platform.say(&ann, room, "", say(words)).await.unwrap();
-    }
-    let open = Open { actor: None, to: Vec::new(), reply_to: None, blocks: vec![text("three")] };
-    let stream = stage.platform.begin(&ann, room, "", open).await.unwrap().message;
-    stage.platform.say(&ann, room, "", say("four")).await.unwrap();
-    let polled = |by, streaming| {
-        let platform = stage.platform.clone();
-        async move {
-            let polled = platform.poll(&by, room, 10, streaming).await.unwrap();
-            (polled.seq, polled.messages.iter().map(|message| message.seq).collect::<Vec<_>>())
-        }
-    };
-    assert_eq!(polled(bob.clone(), false).await, (0, vec![1, 2]));
-    assert_eq!(polled(bob.clone(), false).await, (0, vec![1, 2]));
-    assert_eq!(polled(bob.clone(), true).await, (0, vec![1, 2, 3, 4]));
-    assert_eq!(stage.platform.commit(&bob, room, 2).await.unwrap(), 2);
-    assert_eq!(stage.platform.commit(&bob, room, 1).await.unwrap(), 2);
-    assert_eq!(refused(stage.platform.commit(&bob, room, 99).await), "invalid seq");
-    assert_eq!(polled(bob.clone(), false).await, (2, vec![]));
-    let end = End { status: MessageStatus::Completed, error: None };
-    stage.platform.end(&ann, stream.id, end).await.unwrap();
-    assert_eq!(polled(bob, false).await, (2, vec![3, 4]));
-    // Cursors are each Actor's own.
-    assert_eq!(polled(ann, false).await, (0, vec![1, 2, 3, 4]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -75,7 +75,15 @@ pub enum QuestionStatus {
     Withdrawn,
 }
 
-/// How a Question ended by hand.
+impl QuestionStatus {
+    /// True when nothing of the Question changes any more.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Open)
+    }
+}
+
+/// How a Question was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Answered {
     /// Who said so.
@@ -125,7 +133,8 @@ pub struct Question {
     pub authorises: Option<Authorises>,
     /// Where it stands.
     pub status: QuestionStatus,
-    /// How it ended by hand.
+    /// How it was ended by hand. Of a Run's Question that is still open: the answer that was sent to the Run, which ends
+    /// the Question when it takes it, or otherwise when it has no use for it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answered>,
     /// When it was asked, in milliseconds since 1970.

@@ -249,7 +249,7 @@ mod tests {
             assert_eq!(Table::from_number(table.number()), Some(table));
         }
         assert_eq!(Table::from_number(0), None);
-        assert_eq!(Table::from_number(12), None);
+        assert_eq!(Table::from_number(13), None);
     }
 
     #[test]

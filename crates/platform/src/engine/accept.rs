@@ -51,6 +51,17 @@ impl Engine {
         key: &str,
         new: NewCall,
     ) -> Result<Called, Error> {
+        let (engine, by, key) = (self.clone(), by.clone(), key.to_owned());
+        self.outlive(async move { engine.accept(&by, conversation, &key, new).await }).await
+    }
+
+    async fn accept(
+        &self,
+        by: &Caller,
+        conversation: ConversationId,
+        key: &str,
+        new: NewCall,
+    ) -> Result<Called, Error> {
         by.must_be(&[Role::Operator, Role::Member])?;
         check(&new)?;
         let (target, speaker) = self.target(&new.target)?;
@@ -75,15 +86,20 @@ impl Engine {
                 if stored.request != proposal.request {
                     return Err(Error::conflict("key_taken", "the key has made another call in this conversation"));
                 }
-                let already = row.id != RecordId(id.0);
-                if !already {
-                    self.enqueue(&stored.call);
-                }
-                return Ok(Called { call: shown(&row)?, already });
+                // Also when it was accepted before: whoever accepted it may not have come that far.
+                self.enqueue(&stored.call);
+                return Ok(Called { call: shown(&row)?, already: row.id != RecordId(id.0) });
             }
             self.accepts()?;
             if let Some(why) = unavailable {
                 return Err(Error::conflict("target_unavailable", why.clone()));
+            }
+            if let Some(recipient) = &proposal.new.recipient
+                && !found.is_member(recipient)
+                && !by.speaks_as(recipient)
+                && !platform.people(&found).await?.contains(recipient)
+            {
+                return Err(Error::invalid("recipient", format!("{recipient} is no member of this conversation")));
             }
             self.check_files(&found, &proposal.new).await?;
             let (mut expects, writes) = self.accepting(&found, &proposal, platform.time());
@@ -98,6 +114,11 @@ impl Engine {
     /// # Errors
     /// As [`crate::Platform::say`] and [`Engine::call`].
     pub async fn say(&self, by: &Caller, conversation: ConversationId, key: &str, say: Say) -> Result<Said, Error> {
+        let (engine, by, key) = (self.clone(), by.clone(), key.to_owned());
+        self.outlive(async move { engine.take(&by, conversation, &key, say).await }).await
+    }
+
+    async fn take(&self, by: &Caller, conversation: ConversationId, key: &str, say: Say) -> Result<Said, Error> {
         let platform = self.platform();
         let draft = platform.draft(by, key, say)?;
         let mut targets: Vec<_> = Vec::new();
@@ -105,14 +126,7 @@ impl Engine {
             targets.extend(self.inner.targets.get(actor.key()));
         }
         if targets.is_empty() {
-            return platform
-                .say(
-                    by,
-                    conversation,
-                    key,
-                    Say { actor: None, to: draft.to, reply_to: draft.reply_to, blocks: draft.blocks },
-                )
-                .await;
+            return platform.say_draft(by, conversation, &draft).await;
         }
         let mut tries = Tries::default();
         loop {
@@ -196,10 +210,11 @@ impl Engine {
             origin: Some(Origin { call: Some(*id), run, seq: None }),
             key: None,
             request: String::new(),
+            open_ms: None,
         };
         let config = self.platform().config();
         let most = u64::from(config.slots) + u64::from(config.queue);
-        let stored = Stored { call, request: request.clone(), checkpoint: 0, seen: String::new() };
+        let stored = Stored { request: request.clone(), ..Stored::new(call) };
         let mut writes = vec![Write::Count { counter: open_calls(), by: 1, max: Some(most) }];
         writes.extend(output.writes(found.id, at));
         writes.extend(write(&stored, key.clone(), at));

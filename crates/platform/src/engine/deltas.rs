@@ -2,12 +2,15 @@
 
 use super::Engine;
 use super::wishes::call_record;
-use loopd_kernel::RunId;
+use loopd_kernel::{CallId, RunId};
 use loopd_protocol::{ConversationId, Delta, HarnessCallId, MessageId};
 use loopd_runtime::Delta as RunDelta;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, mpsc};
+
+/// Runs of which it is remembered what is settled.
+const SETTLED: usize = 100_000;
 
 /// Pieces of text that wait for a slow watcher before it loses the oldest.
 const PIECES: usize = 1024;
@@ -25,6 +28,8 @@ pub type Followed = (Vec<Delta>, broadcast::Receiver<Delta>);
 struct Shared {
     /// What each Run is writing at this moment.
     parts: HashMap<RunId, Part>,
+    /// The newest Call of each Run that stands in its Message: what is streamed of it comes too late.
+    settled: HashMap<RunId, CallId>,
     /// Who watches.
     watched: HashMap<ConversationId, broadcast::Sender<Delta>>,
 }
@@ -33,6 +38,7 @@ struct Shared {
 struct Part {
     conversation: ConversationId,
     message: MessageId,
+    call: CallId,
     part: String,
     text: String,
 }
@@ -54,15 +60,27 @@ impl Deltas {
         (so_far, receiver)
     }
 
-    /// Forgets what a Run was writing: it stands in its Message now, or will be written anew.
-    pub(super) fn settle(&self, run: RunId) {
-        self.lock().parts.remove(&run);
+    /// Forgets what a Run was writing up to this Call: it stands in its Message now, or will be written anew.
+    pub(super) fn settle(&self, run: RunId, call: CallId) {
+        let mut shared = self.lock();
+        if shared.parts.get(&run).is_some_and(|part| part.call <= call) {
+            shared.parts.remove(&run);
+        }
+        if shared.settled.len() >= SETTLED {
+            shared.settled.clear();
+        }
+        let newest = shared.settled.entry(run).or_insert(call);
+        *newest = call.max(*newest);
     }
 
     fn add(&self, delta: RunDelta, (conversation, message): (ConversationId, MessageId)) {
         let mut shared = self.lock();
+        if shared.settled.get(&delta.run).is_some_and(|settled| delta.call <= *settled) {
+            return;
+        }
         let name = format!("{}/{}", delta.call, delta.attempt);
-        let new = || Part { conversation, message, part: name.clone(), text: String::new() };
+        let call = delta.call;
+        let new = || Part { conversation, message, call, part: name.clone(), text: String::new() };
         let part = shared.parts.entry(delta.run).or_insert_with(new);
         if part.part != name {
             *part = new();
@@ -100,7 +118,8 @@ pub(super) async fn follow(engine: Engine, mut deltas: mpsc::UnboundedReceiver<R
             Some(place) => *place,
             None => {
                 let id = HarnessCallId(call_record(delta.run).0);
-                let found = engine.platform().call_row(id).await.ok().flatten();
+                // What cannot be read now is asked for again with the next piece.
+                let Ok(found) = engine.platform().call_row(id).await else { continue };
                 let place = found.map(|(_, stored)| (stored.call.conversation, stored.call.message));
                 known.insert(delta.run, place);
                 place

@@ -1,7 +1,6 @@
 //! What goes on by itself: giving out slots, deadlines, what an earlier process left.
 
 use super::accept::waiting;
-use super::queue::Waiting;
 use super::stored::{Ending, Stored, end, write};
 use super::wishes::{limits, run_of};
 use super::{Engine, Executes, remote};
@@ -17,6 +16,9 @@ use std::time::Duration;
 
 /// How often deadlines are looked at.
 const SWEEP: Duration = Duration::from_millis(500);
+
+/// After so many looks at deadlines, what waits is compared with what is known to wait.
+const RELIST: u32 = 60;
 
 /// How long a call that could not be begun waits for the next try.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -49,16 +51,25 @@ pub(super) async fn pump(engine: Engine) {
 
 /// Looks after deadlines until the engine drains.
 pub(super) async fn sweep(engine: Engine) {
+    let mut looks = 0;
     loop {
         tokio::select! {
             () = engine.inner.drain.cancelled() => return,
             () = tokio::time::sleep(SWEEP) => {}
         }
+        looks += 1;
         let platform = engine.platform();
-        for looked in [platform.expire_questions().await, engine.time_out(platform.time()).await] {
-            if let Err(error) = looked {
-                tracing::warn!(%error, "deadlines could not be looked at; they are looked at again");
-            }
+        let mut results = vec![
+            platform.expire_questions().await,
+            platform.expire_messages().await,
+            engine.time_out(platform.time()).await,
+            engine.finish_deletions().await,
+        ];
+        if looks % RELIST == 0 {
+            results.push(engine.relist().await);
+        }
+        for error in results.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "what is due could not be looked at; it is looked at again");
         }
     }
 }
@@ -147,18 +158,36 @@ impl Engine {
                 self.lock_slots().wait(waiting(&stored.call));
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%id, %error, "a call waits for the next start of this server"),
+            Err(error) => tracing::warn!(%id, %error, "a call waits until the line is compared with the store"),
         }
         self.inner.changed.notify_one();
     }
 
+    /// The calls that have not ended. There are at most as many as slots and queue allow.
+    async fn open(&self) -> Result<Vec<Record>, Error> {
+        let (table, until) = (Table::Call, loopd_kernel::TimeMs(i64::MAX));
+        Ok(self.platform().store().records(Query::Due { table, until, limit: usize::MAX }).await?)
+    }
+
+    /// Puts calls into the line that should be in it: whoever accepted them could not.
+    async fn relist(&self) -> Result<usize, Error> {
+        let mut queued = 0;
+        for row in self.open().await? {
+            let stored: Stored = body(&row)?;
+            if stored.call.phase == CallPhase::Queued {
+                self.lock_slots().wait(waiting(&stored.call));
+                queued += 1;
+            }
+        }
+        self.inner.changed.notify_one();
+        Ok(queued)
+    }
+
     /// Takes up what an earlier process left: the calls that wait for a slot. Runs are claimed by the Runtime, and
     /// external executions are looked for again.
-    pub(super) async fn take_up(&self) -> Result<Vec<Waiting>, Error> {
-        let (table, until) = (Table::Call, loopd_kernel::TimeMs(i64::MAX));
-        let open = self.platform().store().records(Query::Due { table, until, limit: usize::MAX }).await?;
+    pub(super) async fn take_up(&self) -> Result<(), Error> {
         let mut queued = Vec::new();
-        for row in open {
+        for row in self.open().await? {
             let stored: Stored = body(&row)?;
             match stored.call.phase {
                 CallPhase::Queued => queued.push(waiting(&stored.call)),
@@ -176,7 +205,8 @@ impl Engine {
         }
         // The longest waiting goes first; identities begin with their time.
         queued.sort_by_key(|waiting| waiting.call);
-        Ok(queued)
+        queued.into_iter().for_each(|waiting| self.lock_slots().wait(waiting));
+        Ok(())
     }
 }
 

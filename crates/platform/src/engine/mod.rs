@@ -134,26 +134,26 @@ impl Engine {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What a [`loopd_runtime::Runtime`] that drives the Runs of calls has as its outlet.
-    #[must_use]
-    pub fn outlet(&self) -> Arc<dyn Outlet> {
-        Arc::new(voice::Voice::new(self.inner.clone()))
+    /// Takes up what was accepted before this process started, and returns what a [`loopd_runtime::Runtime`] that drives
+    /// the Runs of calls has as its outlet. Must be called once, within tokio, before that Runtime starts: what it
+    /// claims has its slot by then.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn outlet(&self) -> Result<Arc<dyn Outlet>, Error> {
+        self.take_up().await?;
+        Ok(Arc::new(voice::Voice::new(self.inner.clone())))
     }
 
-    /// Takes up what was accepted before this process started, and begins to accept. `deltas` is where the Runtime
-    /// sends streamed text. Must be called once, within tokio, with the Runtime that has [`Engine::outlet`].
+    /// Begins to accept. `deltas` is where the Runtime sends streamed text. Must be called once, within tokio, with the
+    /// Runtime that has [`Engine::outlet`].
     ///
     /// # Errors
     /// [`Error::Store`].
     pub async fn start(&self, runtime: Runtime, deltas: mpsc::UnboundedReceiver<Delta>) -> Result<(), Error> {
         self.announce().await?;
-        // Slots are counted before anything else may take one.
-        let waiting = self.take_up().await?;
         // The first one stays.
         let _ = self.inner.runtime.set(runtime);
-        for call in waiting {
-            self.lock_slots().wait(call);
-        }
         let inner = &self.inner;
         inner.tasks.spawn(deltas::follow(self.clone(), deltas));
         inner.tasks.spawn(keep::pump(self.clone()));
@@ -218,6 +218,15 @@ impl Engine {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.inner.drain.is_cancelled()
+    }
+
+    /// Does it to its end, also when whoever asked goes away in the middle: what is committed has to be taken up.
+    async fn outlive<T: Send + 'static>(
+        &self,
+        doing: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let done = self.inner.tasks.spawn(doing).await;
+        done.unwrap_or_else(|_| Err(loopd_store::StoreError::Unavailable("the request was given up".to_owned()).into()))
     }
 
     fn target(&self, name: &str) -> Result<&(TargetSpec, ActorKey), Error> {

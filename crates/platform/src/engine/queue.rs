@@ -58,9 +58,12 @@ impl Slots {
         self.lines.get(target).map_or((0, 0, 0), |line| (line.most, line.running, line.queued))
     }
 
-    /// The call waits for its turn.
+    /// The call waits for its turn, unless it waits already or has its slot: being told twice gives no second turn.
     pub fn wait(&mut self, waiting: Waiting) {
         let Waiting { call, target, caller, priority } = waiting;
+        if self.running.contains_key(&call) {
+            return;
+        }
         let line = self.lines.entry(target).or_default();
         let callers = line.waiting.entry(urgency(priority)).or_default();
         match callers.iter_mut().find(|(known, _)| *known == caller) {
@@ -200,5 +203,8 @@ mod tests {
         slots.forget(call(3));
         assert_eq!(slots.of("a").2, 1);
         assert!(slots.leave(call(5)) && !slots.leave(call(5)));
+        // Who has a slot does not get another one.
+        slots.wait(waiting(9, "a", "ann", Priority::High));
+        assert_eq!(slots.of("a").2, 1);
     }
 }

@@ -21,6 +21,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
+/// How long a remote may take to say that it stops.
+const STOP: Duration = Duration::from_secs(10);
+
 /// The first pause before the remote is looked for again; it doubles up to a minute.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -147,12 +150,12 @@ pub(super) async fn begin(
 ) -> Result<bool, Error> {
     let at = engine.platform().time();
     let call = HarnessCall { phase: CallPhase::Running, started_at: Some(at.0), ..stored.call.clone() };
-    let id = call.id;
-    let writes = write(&Stored { call, ..stored.clone() }, row.key.clone(), at);
+    let (id, mark) = (call.id, HarnessCallId(engine.platform().new_id()).to_string());
+    let writes = write(&Stored { call, begun_by: mark.clone(), ..stored.clone() }, row.key.clone(), at);
     let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
     engine.platform().attempt(tries, Batch { expect, writes }).await?;
-    let Some((now, stored)) = engine.platform().call_row(id).await? else { return Ok(true) };
-    if stored.call.phase != CallPhase::Running || now.rev != row.rev + 1 {
+    let Some((_, stored)) = engine.platform().call_row(id).await? else { return Ok(false) };
+    if stored.call.phase != CallPhase::Running || stored.begun_by != mark {
         return Ok(false);
     }
     spawn(engine, &stored, harness, true);
@@ -169,7 +172,10 @@ pub(super) fn take_up(engine: &Engine, stored: &Stored) {
         Some(_) | None => {
             let (engine, why) = (engine.clone(), "nobody here can attach to it any more");
             let tasks = engine.inner.tasks.clone();
-            tasks.spawn(async move { finish(&engine, id, unknown(why)).await });
+            tasks.spawn(async move {
+                finish(&engine, id, unknown(why)).await;
+                engine.inner.leave(id);
+            });
         }
     }
 }
@@ -262,10 +268,14 @@ impl Driver {
         let mut submit = fresh;
         let mut pause = PAUSE;
         loop {
-            let opened = self.open(submit).await;
+            let opened = tokio::select! {
+                () = self.engine.inner.drain.cancelled() => return None,
+                () = self.stop.notified() => return Some(self.stopped(Some(false)).await),
+                opened = self.open(submit) => opened,
+            };
             submit = false;
             let broken = match opened {
-                Ok(execution) => self.follow(execution).await,
+                Ok(remote) => self.follow(remote).await,
                 Err(broken) => broken,
             };
             let why = match broken {
@@ -312,15 +322,16 @@ impl Driver {
     }
 
     async fn follow(&self, mut remote: Box<dyn Remote>) -> Break {
-        if let Err(error) = self.name(remote.reference()).await {
-            return Break::Again(error.to_string());
+        let reference = remote.reference();
+        if self.insist(|| self.name(reference.clone())).await.is_none() {
+            return Break::Drained;
         }
         let (mut count, mut seen) = (0_u64, String::new());
         loop {
             let next = tokio::select! {
                 () = self.engine.inner.drain.cancelled() => return Break::Drained,
                 () = self.stop.notified() => {
-                    let confirmed = remote.stop().await == Stop::Confirmed;
+                    let confirmed = tokio::time::timeout(STOP, remote.stop()).await == Ok(Stop::Confirmed);
                     return Break::Ended(self.stopped(Some(confirmed)).await);
                 }
                 next = remote.next() => next,
@@ -336,10 +347,24 @@ impl Driver {
             count += 1;
             let bytes = serde_json::to_vec(&update).unwrap_or_default();
             seen = Digest::sha256(&[seen.as_bytes(), &bytes]).to_string();
-            match self.note((count, &seen), update).await {
-                Ok(None) => {}
-                Ok(Some(ending)) => return Break::Ended(ending),
-                Err(error) => return Break::Again(error.to_string()),
+            match self.insist(|| self.note((count, &seen), update.clone())).await {
+                Some(None) => {}
+                Some(Some(ending)) => return Break::Ended(ending),
+                None => return Break::Drained,
+            }
+        }
+    }
+
+    /// Writes until it is written: what the remote has told is in hand, and may not be told again. `None`: drained.
+    async fn insist<T, F: Future<Output = Result<T, Error>>>(&self, write: impl Fn() -> F) -> Option<T> {
+        loop {
+            match write().await {
+                Ok(written) => return Some(written),
+                Err(error) => tracing::warn!(call = %self.call.id, %error, "it is tried again"),
+            }
+            tokio::select! {
+                () = self.engine.inner.drain.cancelled() => return None,
+                () = tokio::time::sleep(PAUSE) => {}
             }
         }
     }
@@ -402,8 +427,8 @@ impl Driver {
             writes.push(publish(conversation_feed(message.scope), at, Some((Table::Message, message.id)), &event));
             // The call is written in silence: its phase is the same.
             let next = Stored { checkpoint: count, seen: seen.to_owned(), ..stored };
-            let due = Some(loopd_kernel::TimeMs(next.call.deadline));
-            let silent = Record { key: row.key.clone(), due, ..rows::record(Table::Call, row.id, row.scope, &next) };
+            let silent =
+                Record { key: row.key.clone(), due: next.due(), ..rows::record(Table::Call, row.id, row.scope, &next) };
             writes.push(put(silent, Place::Keep));
             let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
             platform.attempt(&mut tries, Batch { expect, writes }).await?;

@@ -32,6 +32,30 @@ pub(super) struct Stored {
     /// The rolling digest of those updates.
     #[serde(default)]
     pub seen: String,
+    /// Who began an external execution: whoever reads its own mark here, and nobody else, submits it.
+    #[serde(default)]
+    pub begun_by: String,
+    /// When it is looked at again, in milliseconds since 1970, after it was asked to end and has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look_at: Option<i64>,
+}
+
+impl Stored {
+    pub const fn new(call: HarnessCall) -> Self {
+        Self {
+            call,
+            request: String::new(),
+            checkpoint: 0,
+            seen: String::new(),
+            begun_by: String::new(),
+            look_at: None,
+        }
+    }
+
+    /// When somebody has to look at it, unless it has ended.
+    pub fn due(&self) -> Option<TimeMs> {
+        (!self.call.phase.is_final()).then(|| TimeMs(self.look_at.unwrap_or(self.call.deadline)))
+    }
 }
 
 /// The call of a Record.
@@ -44,8 +68,7 @@ pub(crate) fn shown(row: &Record) -> Result<HarnessCall, Error> {
 pub(super) fn write(stored: &Stored, key: Option<String>, at: TimeMs) -> Vec<Write> {
     let call = &stored.call;
     let (id, scope) = (RecordId(call.id.0), RecordId(call.conversation.0));
-    let due = (!call.phase.is_final()).then_some(TimeMs(call.deadline));
-    let row = Record { key, due, ..record(Table::Call, id, scope, stored) };
+    let row = Record { key, due: stored.due(), ..record(Table::Call, id, scope, stored) };
     let event = Event::Call { call: Box::new(call.clone()) };
     let mut writes =
         vec![put(row, Place::Keep), publish(conversation_feed(scope), at, Some((Table::Call, id)), &event)];

@@ -16,7 +16,8 @@ use crate::messages;
 use crate::rows::{conversation_feed, publish, put};
 use async_trait::async_trait;
 use loopd_kernel::outcome::{Interrupt, Outcome};
-use loopd_kernel::{RunId, TimeMs};
+use loopd_kernel::record::Record as Said;
+use loopd_kernel::{CallId, RunId, TimeMs};
 use loopd_protocol::{BlockOp, CallPhase, ConversationId, Event, HarnessCall, HarnessCallId, MessageId, OnPark, Spent};
 use loopd_runtime::{Outlet, Stepped};
 use loopd_store::{InboxBody, InboxItem, Place, Record, RunStatus, StoreError, Table, Write};
@@ -93,8 +94,8 @@ impl Voice {
             return Ok(telling.writes);
         }
         telling.parts(platform).await?;
-        if telling.step.entries.iter().any(|entry| entry.kind == loopd_kernel::entry::Kind::Settled) {
-            self.inner.deltas.settle(root);
+        if let Some(call) = telling.settled() {
+            self.inner.deltas.settle(root, call);
         }
         telling.steered();
         Ok(telling.come_to(&self.inner))
@@ -120,6 +121,18 @@ impl Telling<'_> {
         let id = self.conversation();
         let row = platform.get(Table::Conversation, loopd_store::RecordId(id.0)).await?;
         platform.found(row.ok_or_else(|| Error::not_found("conversation", id))?)
+    }
+
+    /// The newest Call of which nothing is streamed any more.
+    fn settled(&self) -> Option<CallId> {
+        if self.step.status == RunStatus::Ended {
+            return Some(CallId(u64::MAX));
+        }
+        let settled = |entry: &loopd_kernel::entry::Entry| match Said::decode(entry.kind, &entry.record) {
+            Ok(Said::Settled(settled)) => Some(settled.call),
+            Ok(_) | Err(_) => None,
+        };
+        self.step.entries.iter().filter_map(settled).max()
     }
 
     /// Tells that a text which was sent while the Run worked has been seen.

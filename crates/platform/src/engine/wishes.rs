@@ -2,21 +2,30 @@
 
 use super::stored::{Ending, Stored, end, shown, write};
 use super::{Engine, Executes};
-use crate::rows::{Tries, expect};
+use crate::rows::{Tries, digest, expect};
 use crate::{Caller, Error, Paging};
 use loopd_kernel::transcript::MESSAGE_SIGNAL;
 use loopd_kernel::{Limits, MicroUsd, RunId, TimeMs};
-use loopd_protocol::{Budget, CallPhase, ConversationId, HarnessCall, HarnessCallId, Page, Spent, Steer, Steered};
+use loopd_protocol::{
+    Budget, CallPhase, ConversationId, HarnessCall, HarnessCallId, Page, Role, Spent, Steer, Steered,
+};
 use loopd_store::{Batch, Expectation, InboxBody, InboxItem, Record, RecordId, RunStatus, StoreError, Table, Write};
 
 /// Bytes of a text for a running call.
 const STEER: usize = 100_000;
+
+/// How long a call may go on after it was asked to end because its time was over, in milliseconds. Then it ends as
+/// unknown, so that what nobody can end holds neither a slot nor its Conversation.
+const GRACE_MS: i64 = 600_000;
 
 /// The key of the inbox item of a steering text begins with this.
 pub(super) const STEERED: &str = "steer ";
 
 /// Who cancels a Run whose call has used up its time.
 pub(super) const DEADLINE: &str = "loopd/deadline";
+
+/// Who cancels a Run whose Conversation is deleted.
+const DELETED: &str = "loopd/deletion";
 
 /// Who cancels a Run that parked although its caller does not wait.
 pub(super) const ON_PARK: &str = "loopd/on_park";
@@ -68,6 +77,11 @@ impl Engine {
     /// # Errors
     /// [`Error::Conflict`] `call_final` when it has ended otherwise; [`Error::NotFound`], [`Error::Forbidden`].
     pub async fn cancel(&self, by: &Caller, id: HarnessCallId, reason: &str) -> Result<HarnessCall, Error> {
+        let (engine, by, reason) = (self.clone(), by.clone(), reason.to_owned());
+        self.outlive(async move { engine.end_early(&by, id, &reason).await }).await
+    }
+
+    async fn end_early(&self, by: &Caller, id: HarnessCallId, reason: &str) -> Result<HarnessCall, Error> {
         by.must_write()?;
         let actor = by.actor.to_string();
         let reason: String = reason.chars().take(1000).collect();
@@ -79,7 +93,10 @@ impl Engine {
                 phase if phase.is_final() => {
                     return Err(Error::conflict("call_final", format!("the call has ended: {}", phase.name())));
                 }
-                _ if stored.call.cancel_requested => return self.current(&row).await,
+                _ if stored.call.cancel_requested => {
+                    self.stop_remote(id);
+                    return self.current(&row).await;
+                }
                 _ => {}
             }
             let batch = self.cancelling((&row, &stored), (&actor, &reason)).await?;
@@ -118,13 +135,13 @@ impl Engine {
         Ok(Batch { expect, writes })
     }
 
-    /// Lets a call go on whose Run parked, with limits raised to these.
+    /// Lets a call go on whose Run parked, with limits raised to these: a person's decision, which the audit log keeps.
     ///
     /// # Errors
-    /// [`Error::Conflict`] `call_not_parked` when there is nothing to go on with; [`Error::NotFound`],
-    /// [`Error::Forbidden`].
+    /// [`Error::Conflict`] `call_not_parked` when there is nothing to go on with; [`Error::Forbidden`], also for limits
+    /// beyond those of the target unless an admin raises them; [`Error::NotFound`].
     pub async fn resume(&self, by: &Caller, id: HarnessCallId, raise: Budget) -> Result<HarnessCall, Error> {
-        by.must_write()?;
+        by.must_be(&[Role::Member])?;
         let (_, stored) = self.platform().readable_call(by, id).await?;
         let not_parked = || Error::conflict("call_not_parked", "the call does not wait at a limit");
         let run = run_of(&stored.call).ok_or_else(not_parked)?;
@@ -133,15 +150,24 @@ impl Engine {
             return Err(not_parked());
         }
         let raise = limits(raise);
+        if let (false, Ok((target, _))) = (by.is_admin(), self.target(&stored.call.target))
+            && let Ok(Executes::Loop { limits, .. }) = &target.executes
+            && capped(raise, *limits) != raise
+        {
+            return Err(Error::Forbidden("only an admin lets a call exceed the limits of its target".to_owned()));
+        }
+        let words = format!("{raise:?}");
         let body = InboxBody::Reopen { actor: by.actor.to_string(), raise };
         // Once per park: pressing twice raises once.
         let key = format!("reopen at {}", parked.head.0);
         self.tell(run, key, body).await.map_err(|error| sealed(error, not_parked()))?;
+        self.platform().note(by, "call.resume", &id.to_string(), &words).await?;
         self.harness_call(by, id).await
     }
 
     /// Says something to a running call. It sees the text at its next step, which the Feed of its Conversation tells
-    /// with the name that this returns. The key makes it one text, however often it is sent.
+    /// with the name that this returns; a text of which the Feed has told nothing when the call ends came too late. The
+    /// key makes it one text, however often it is sent; another text under the same key is another one.
     ///
     /// # Errors
     /// [`Error::Conflict`] `call_final`, `call_not_steerable` for an execution that takes no text; [`Error::NotFound`],
@@ -169,7 +195,8 @@ impl Engine {
         }
         let name = match key {
             "" => HarnessCallId(self.platform().new_id()).to_string(),
-            key => format!("{} {key}", by.actor),
+            // With the text in its name another text under the same key is another one, and is not lost.
+            key => format!("{} {key} {:.12}", by.actor, digest(&steer)),
         };
         let body = InboxBody::Signal { name: MESSAGE_SIGNAL.to_owned(), body: steer.text };
         self.tell(run, format!("{STEERED}{name}"), body).await.map_err(|error| sealed(error, over()))?;
@@ -188,29 +215,61 @@ impl Engine {
         }
     }
 
-    /// Ends calls whose time is over; returns how many it looked at.
+    /// Ends calls whose time is over; returns how many it looked at. One that cannot be ended now does not keep the
+    /// others waiting.
     pub(super) async fn time_out(&self, now: TimeMs) -> Result<usize, Error> {
         let query = loopd_store::Query::Due { table: Table::Call, until: now, limit: 100 };
         let due = self.platform().store().records(query).await?;
-        let mut ended = 0;
+        let looked = due.len();
         for row in due {
-            let stored: Stored = crate::rows::body(&row)?;
-            if stored.call.cancel_requested && stored.call.phase != CallPhase::Queued && !self.is_lost(&stored).await? {
-                continue;
+            if let Err(error) = self.is_over(&row, now).await {
+                tracing::warn!(call = %HarnessCallId(row.id.0), %error, "a call whose time is over cannot be ended now");
             }
-            let batch = self.cancelling((&row, &stored), (DEADLINE, "its time is over")).await?;
-            self.platform().attempt(&mut Tries::default(), batch).await?;
-            self.lock_slots().forget(stored.call.id);
-            self.stop_remote(stored.call.id);
-            ended += 1;
         }
-        Ok(ended)
+        Ok(looked)
     }
 
-    /// Whether a Run of ours that was asked to end by somebody else has not been told of the deadline.
-    async fn is_lost(&self, stored: &Stored) -> Result<bool, Error> {
-        let Some(run) = run_of(&stored.call) else { return Ok(false) };
-        Ok(self.platform().store().run(run).await?.is_none())
+    /// Goes on with deletions: ends calls that were accepted while the decision was made, and erases what is left.
+    pub(super) async fn finish_deletions(&self) -> Result<usize, Error> {
+        let deleted = self.platform().deleted().await?;
+        for found in &deleted {
+            for row in self.platform().open_calls(found).await? {
+                let stored: Stored = crate::rows::body(&row)?;
+                if stored.call.cancel_requested {
+                    continue;
+                }
+                let batch = self.cancelling((&row, &stored), (DELETED, "its conversation is deleted")).await?;
+                self.platform().attempt(&mut Tries::default(), batch).await?;
+                self.lock_slots().forget(stored.call.id);
+                self.stop_remote(stored.call.id);
+            }
+            self.platform().erase(found).await?;
+        }
+        Ok(deleted.len())
+    }
+
+    async fn is_over(&self, row: &Record, now: TimeMs) -> Result<(), Error> {
+        let stored: Stored = crate::rows::body(row)?;
+        let id = stored.call.id;
+        let batch = if stored.look_at.is_some() {
+            let (message, said) = self.platform().output_of(&stored.call).await?;
+            let why = "its time was over, and it did not end when it was asked to: what it does may go on";
+            let ending = Ending::failed(CallPhase::Unknown, "call.unknown", why);
+            let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
+            Batch { expect, writes: end((row, &stored), (&message, &said, Vec::new()), ending, now) }
+        } else {
+            let look_at = Some(now.0.saturating_add(GRACE_MS));
+            let asked = Stored { look_at, ..stored.clone() };
+            self.cancelling((row, &asked), (DEADLINE, "its time is over")).await?
+        };
+        let ended = stored.look_at.is_some();
+        self.platform().attempt(&mut Tries::default(), batch).await?;
+        self.lock_slots().forget(id);
+        self.stop_remote(id);
+        if ended {
+            self.inner.leave(id);
+        }
+        Ok(())
     }
 }
 
@@ -227,6 +286,18 @@ pub(super) const fn call_record(run: RunId) -> RecordId {
 pub(super) fn limits(budget: Budget) -> Limits {
     let Budget { tokens, micro_usd, iterations } = budget;
     Limits { tokens, micro_usd: micro_usd.map(MicroUsd), iterations, ..Limits::default() }
+}
+
+/// A raise that does not go beyond what the target allows.
+fn capped(raise: Limits, most: Limits) -> Limits {
+    let cap = |raise: Option<u64>, most: Option<u64>| raise.map(|raise| most.map_or(raise, |most| raise.min(most)));
+    let money = |money: Option<MicroUsd>| money.map(|money| money.0);
+    Limits {
+        iterations: cap(raise.iterations, most.iterations),
+        tokens: cap(raise.tokens, most.tokens),
+        micro_usd: cap(money(raise.micro_usd), money(most.micro_usd)).map(MicroUsd),
+        ..raise
+    }
 }
 
 fn sealed(error: StoreError, otherwise: Error) -> Error {

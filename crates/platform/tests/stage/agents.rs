@@ -106,11 +106,12 @@ impl Stage {
             executes: Ok(Executes::Loop { program: program.clone(), limits: Limits::default(), demo: false }),
         };
         let engine = Engine::new(platform, std::iter::once(target).chain(more).collect()).unwrap();
+        let outlet = engine.outlet().await.ok()?;
         let (sender, deltas) = tokio::sync::mpsc::unbounded_channel();
         let runtime = Runtime::builder(store, Arc::new(FixedPrograms::new([program])))
             .config(Config::default())
             .world(self.clock.clone(), self.entropy())
-            .outlet(engine.outlet())
+            .outlet(outlet)
             .deltas(sender)
             .start()
             .await

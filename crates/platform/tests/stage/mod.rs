@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod agents;
+pub mod between;
 
 use loopd_kernel::TimeMs;
 use loopd_platform::{Caller, Config, Error, FeedName, Paging, Platform, Window};

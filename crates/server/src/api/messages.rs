@@ -5,10 +5,10 @@ use crate::auth::By;
 use crate::extract::{Json, JsonOr, Key, Params, Reply, Segment};
 use crate::refusal::{Answer, Refusal};
 use axum::extract::State;
-use loopd_platform::{Polled, Window};
+use loopd_platform::{Handled, Polled, Window};
 use loopd_protocol::{ConversationId, End, Message, MessageId, MessageStatus, Open, Page, Said, Say, Update};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -161,7 +161,7 @@ struct PollQuery {
     streaming: bool,
 }
 
-/// What the caller has not committed yet, in the order of seq, at least once. Nothing is consumed.
+/// What the caller has not committed yet, at least once. Nothing is consumed.
 #[utoipa::path(get, path = "/v1/conversations/{conversation}/poll", tag = "reading",
     params(("conversation" = ConversationId, Path, description = "Where"), PollQuery),
     responses((status = 200, description = "Messages behind the caller's cursor", body = Polled)))]
@@ -175,24 +175,15 @@ async fn poll(
     Ok(Reply::ok(app.platform().poll(&by, conversation, limit, query.streaming).await?))
 }
 
-/// How far somebody has read.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct Cursor {
-    /// The last seq that is handled.
-    seq: u64,
-}
-
 /// Moves the caller's cursor forward over what it has handled; it never moves back.
 #[utoipa::path(post, path = "/v1/conversations/{conversation}/commit", tag = "reading",
-    params(("conversation" = ConversationId, Path, description = "Where")), request_body = Cursor,
-    responses((status = 200, description = "Where the cursor stands", body = Cursor)))]
+    params(("conversation" = ConversationId, Path, description = "Where")), request_body = Handled,
+    responses((status = 200, description = "Where the cursor stands", body = Handled)))]
 async fn commit(
     State(app): State<App>,
     By(by): By,
     Segment(conversation): Segment<ConversationId>,
-    Json(cursor): Json<Cursor>,
-) -> Answer<Reply<Cursor>> {
-    let seq = app.platform().commit(&by, conversation, cursor.seq).await?;
-    Ok(Reply::ok(Cursor { seq }))
+    Json(handled): Json<Handled>,
+) -> Answer<Reply<Handled>> {
+    Ok(Reply::ok(app.platform().commit(&by, conversation, handled).await?))
 }

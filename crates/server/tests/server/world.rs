@@ -96,7 +96,7 @@ impl World {
         let runtime = Runtime::builder(store, Arc::new(FixedPrograms::default()))
             .world(clock.clone(), entropy)
             .deltas(sender)
-            .outlet(engine.outlet());
+            .outlet(engine.outlet().await.unwrap());
         engine.start(runtime.start().await.unwrap(), deltas).await.unwrap();
         let mut config = ServerConfig::new([0xab; 16], SessionKey([9; 32])).unwrap();
         (options.config)(&mut config);

@@ -5,12 +5,12 @@ use crate::Platform;
 use crate::conversations::wake;
 use crate::error::Error;
 use crate::messages::message_of;
-use crate::questions::{Stored, asking, closing};
+use crate::questions::{Stored, asking, closing, reply};
 use crate::rows::{body, named};
 use loopd_kernel::RunId;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd};
 use loopd_kernel::record::{Record as Said, Resolved};
-use loopd_protocol::{ActorKind, Answered, AskKind, Authorises, Question, QuestionId, QuestionStatus, Scope};
+use loopd_protocol::{Answered, AskKind, Authorises, Question, QuestionId, QuestionStatus, Scope};
 use loopd_store::{RecordId, Table};
 
 /// The identity of a Run's Question.
@@ -35,8 +35,8 @@ impl Telling<'_> {
             let seq = self.step.entries.last().map(|entry| entry.seq.0);
             self.writes.extend(asking(&stored, None, seq, self.at));
         }
-        let people = found.stored.members.iter().filter(|member| member.kind() == ActorKind::Person);
-        self.writes.extend(people.map(|person| wake(person, found.id, "question", self.at)));
+        let people = platform.people(&found).await?;
+        self.writes.extend(people.iter().map(|person| wake(person, found.id, "question", self.at)));
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Telling<'_> {
                 question.authorises = Some(Authorises { tool: tool.clone(), args: args.clone() });
             }
         }
-        Stored { question, request: String::new(), of_run: Some(open.id.0) }
+        Stored { question, request: String::new(), of_run: Some(open.id.0), sent: None }
     }
 
     /// The Question ended in the Run: what the Run says is how.
@@ -85,16 +85,23 @@ impl Telling<'_> {
         let id = identity(self.step.after.run, open);
         let Some(row) = platform.get(Table::Question, RecordId(id.0)).await? else { return Ok(()) };
         let stored: Stored = body(&row)?;
-        let (status, by) = self.how(open);
-        // Whoever answered here has written the same down already.
-        if stored.question.status == status {
+        if stored.question.status.is_final() {
             return Ok(());
         }
-        let answered = by.and_then(|(actor, value)| {
+        let (status, by) = self.how(open);
+        let told = by.and_then(|(actor, value)| {
             let value = serde_json::from_str(&value).ok();
             Some(Answered { by: actor.parse().ok()?, at: self.at.0, value, scope: Scope::Once })
         });
-        let question = Question { status, answer: answered, ..stored.question.clone() };
+        // Of an answer that was given here the moment and the scope are known, too.
+        let sent = stored.question.answer.clone();
+        let same = |sent: &Answered| told.as_ref().is_some_and(|told| told.by == sent.by);
+        let answer = sent.clone().filter(same).or(told).or(sent);
+        let taken = matches!(status, QuestionStatus::Answered | QuestionStatus::Declined | QuestionStatus::Dismissed);
+        let question = Question { status, answer, ..stored.question.clone() };
+        if let Some(answered) = question.answer.as_ref().filter(|_| taken) {
+            self.writes.extend(reply(&question, answered, self.at));
+        }
         self.writes.extend(closing(&row, &Stored { question, ..stored }, self.at));
         Ok(())
     }

@@ -106,6 +106,7 @@ impl Telling<'_> {
                 origin: Some(Origin { call: Some(call.id), run: Some(run.to_string()), seq: Some(entry.seq.0) }),
                 key: None,
                 request: String::new(),
+                open_ms: None,
             };
             self.writes.extend(draft.writes(call.conversation, self.at));
         }
