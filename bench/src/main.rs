@@ -10,6 +10,7 @@ mod noop;
 mod probe;
 mod report;
 mod serve;
+mod served;
 mod subject;
 mod turnaround;
 mod wire;

@@ -21,7 +21,12 @@ pub fn wakeups() -> u64 {
 
 /// CPU time of this process, user and system, in microseconds.
 pub fn cpu_us() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    cpu_us_of("/proc/self/stat")
+}
+
+/// The same of the process with this `stat` file.
+pub fn cpu_us_of(path: &str) -> u64 {
+    let stat = std::fs::read_to_string(path).unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let ticks: u64 = fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();

@@ -1,6 +1,6 @@
 //! One workload in one process.
 
-use crate::{floor, turnaround, wire, workload};
+use crate::{floor, served, turnaround, wire, workload};
 use anyhow::{Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,6 +40,10 @@ pub fn run(name: &str, parameters: &Parameters) -> Result<Value> {
         "suspended" => workload::suspended(parameters),
         "reopen" => workload::reopen(parameters),
         "stream" => wire::stream(parameters),
+        "delivery" => served::delivery(parameters),
+        "accepted" => served::accepted(parameters),
+        "resumed" => served::resumed(parameters),
+        "idle" => served::idle(parameters),
         "turnaround" => turnaround::turnaround(parameters),
         _ => bail!("there is no workload of this name"),
     }

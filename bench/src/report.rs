@@ -59,6 +59,16 @@ fn measurements(quick: bool) -> Vec<Measurement> {
         once(agent(workload("W4 suspended runs, agent", "suspended", &[("runs", runs / 10), ("wakes", 50)]))),
         once(workload("W5 bytes at step 100", "bytes", &[("iterations", 50)])),
         once(workload("W5 bytes at step 5000", "bytes", &[("iterations", scale(2500, 500))])),
+        workload("W8 delivery, 1 stream", "delivery", &[("streams", 1), ("messages", scale(300, 100))]),
+        workload("W8 delivery, 100 streams", "delivery", &[("streams", 100), ("messages", scale(300, 100))]),
+        workload("W8 delivery, 1,000 streams", "delivery", &[("streams", 1000), ("messages", scale(100, 20))]),
+        workload("W8 accepted", "accepted", &[("people", 64), ("each", scale(300, 100))]),
+        workload("W8 1,000 streams resumed", "resumed", &[("streams", 1000)]),
+        once(workload(
+            "W9 idle server",
+            "idle",
+            &[("conversations", scale(10_000, 2_000)), ("streams", 1000), ("rest_s", scale(10, 4))],
+        )),
     ]
     .into_iter()
     .chain(WIRES.iter().zip(0..).flat_map(|((_, name), wire)| streams(name, wire, scale(2000, 500))))
@@ -225,6 +235,9 @@ impl Report {
             ("P4", "reads per resume at 10,000 entries", "W3 resume at 10,000 entries", "reads", 16.0),
             ("P5", "resident bytes per suspended run", "W4 suspended runs", "resident_bytes_per_run", 200.0),
             ("P5", "wakeups in 10 s idle", "W4 suspended runs", "wakeups_in_10_s_idle", 40.0),
+            ("P6", "resident MiB of an idle server", "W9 idle server", "empty_mib", 40.0),
+            ("P6", "MB of the binary", "W9 idle server", "binary_mb", 30.0),
+            ("P6", "ms from process start to the first answer", "W9 idle server", "ready_ms", 150.0),
             ("P7", "stored / (payload + 600) at step 100", "W5 bytes at step 100", "stored_over_allowed", 1.3),
             ("P7", "stored / (payload + 600) at step 5000", "W5 bytes at step 5000", "stored_over_allowed", 1.3),
         ];
