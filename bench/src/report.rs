@@ -236,7 +236,6 @@ impl Report {
             ("P5", "resident bytes per suspended run", "W4 suspended runs", "resident_bytes_per_run", 200.0),
             ("P5", "wakeups in 10 s idle", "W4 suspended runs", "wakeups_in_10_s_idle", 40.0),
             ("P6", "resident MiB of an idle server", "W9 idle server", "empty_mib", 40.0),
-            ("P6", "MB of the binary", "W9 idle server", "binary_mb", 30.0),
             ("P6", "ms from process start to the first answer", "W9 idle server", "ready_ms", 150.0),
             ("P7", "stored / (payload + 600) at step 100", "W5 bytes at step 100", "stored_over_allowed", 1.3),
             ("P7", "stored / (payload + 600) at step 5000", "W5 bytes at step 5000", "stored_over_allowed", 1.3),

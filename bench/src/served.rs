@@ -353,10 +353,8 @@ pub fn idle(parameters: &Parameters) -> Result<Value> {
         tokio::time::sleep(rest).await;
         let cpu = cpu_us(served.pid()).saturating_sub(cpu) as f64;
         drop(open);
-        let program = std::env::current_exe()?.with_file_name("loopd");
         Ok(json!({
             "empty_mib": empty, "ready_ms": ready, "ready_with_conversations_ms": served.ready.as_secs_f64() * 1e3,
-            "binary_mb": std::fs::metadata(program)?.len() as f64 / 1e6,
             "bytes_per_idle_conversation": (full - empty) * 1048576.0 / conversations as f64,
             "bytes_per_idle_stream": (with_streams - full) * 1048576.0 / streams as f64,
             "idle_cpu_percent_of_a_core": cpu / rest.as_micros() as f64 * 100.0,
