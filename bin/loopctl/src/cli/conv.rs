@@ -163,8 +163,9 @@ pub enum ExportForm {
 /// `conv send`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --wait, stdout gets the answer and the exit code says how it went: 0 answered, 1 failed, 3 at a limit, 5 a person is
-asked, 124 --timeout is over. What was called goes on without whoever waits.")]
+With --wait, stdout gets the answer, and the exit code says how it went:
+  0 answered   1 failed   3 at a limit   5 a person is asked   124 --timeout is over
+What was called goes on without whoever waits.")]
 pub struct SendArgs {
     /// The conversation: its id, the beginning of it, or `last`
     #[arg(value_name = "CONV")]

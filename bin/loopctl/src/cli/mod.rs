@@ -15,7 +15,7 @@ pub use records::{
     UpgradeArgs, VerifyArgs,
 };
 pub use run::{
-    CancelArgs, DriveArgs, ExchangeArgs, LimitArgs, ListArgs, ResumeArgs, RunArgs, RunCommand, RunShowArgs, StartArgs,
+    CancelArgs, DriveArgs, ExchangeArgs, LimitArgs, ListArgs, ResumeArgs, RunArgs, RunCommand, RunShowArgs,
     StartOptions, WatchArgs, WhyArgs,
 };
 pub use server::{ActorArgs, ActorCommand, CallArgs, CallCommand, CallStartArgs, NewTokenArgs, ServerArgs, TokenArgs, TokenCommand};
@@ -33,7 +33,7 @@ Examples:
   loopctl run show last
   loopctl run resume last --max-iterations 40
   loopctl record last -o run.loopfix && loopctl replay run.loopfix
-  loopctl conv send last "Hello" --to harness/demo --wait      beside a `loopd serve`
+  loopctl conv send last \"Hello\" --to harness/demo --wait      beside a `loopd serve`
 
 Exit codes:
   0 completed        1 failed           2 usage

@@ -58,13 +58,18 @@ async fn list(context: &Context, reach: &Reach, (conv, limit): (&str, u32), form
                     Cell::new(words::count(one.spent.tokens)),
                     Cell::new(cost(one)),
                     Cell::new(words::ago(TimeMs(one.created_at), context.now())),
-                    Cell::new(excerpt::line(&one.prompt, 40)),
+                    Cell::new(excerpt::line(asked(&one.prompt), 40)),
                 ]);
             }
             output::line(&table_text(&table))?;
         }
     }
     Ok(Exit::Completed)
+}
+
+/// The last line of a prompt: what was asked, behind what was said before.
+fn asked(prompt: &str) -> &str {
+    prompt.trim_end().lines().last().unwrap_or_default()
 }
 
 fn cost(call: &HarnessCall) -> String {
@@ -161,12 +166,14 @@ async fn show(
     let (tone, standing) = part::standing(&call);
     let paint = context.paint;
     output::line(&format!("{}  {}", call.id, paint.tone(tone, standing)))?;
+    let used = words::spending(call.spent.tokens, MicroUsd(call.spent.micro_usd));
+    let iterations = words::plural(call.spent.iterations, "iteration", "iterations");
     let mut rows = vec![
         ("target", format!("{}, spoken for by {}", excerpt::line(&call.target, 60), call.actor)),
-        ("asked", format!("{} ({})", excerpt::line(&call.prompt, 200), call.caller)),
-        ("place", call.conversation.to_string()),
+        ("asked", format!("{} ({})", excerpt::line(asked(&call.prompt), 200), call.caller)),
+        ("in", call.conversation.to_string()),
         ("run", excerpt::line(call.run.as_deref().unwrap_or_default(), 60)),
-        ("used", format!("{}, {} iterations", words::spending(call.spent.tokens, MicroUsd(call.spent.micro_usd)), call.spent.iterations)),
+        ("used", format!("{used}, {iterations}")),
         ("made", words::moment(TimeMs(call.created_at))),
     ];
     match call.ended_at {

@@ -35,11 +35,10 @@ struct Known {
     writes: Option<(String, String)>,
 }
 
-/// Text of one part of one Message on the screen.
+/// Text of a Message as it stands on the screen.
 struct Streamed {
     message: MessageId,
-    part: String,
-    bytes: usize,
+    text: String,
 }
 
 impl<W: Write> Screen<W> {
@@ -114,22 +113,15 @@ impl<W: Write> Screen<W> {
         let id = delta.message;
         let Some(known) = self.messages.get_mut(&id).filter(|known| !known.status.is_final()) else { return };
         let offset = usize::try_from(delta.offset).unwrap_or(usize::MAX);
-        let begun = match &mut known.writes {
-            Some((part, text)) if *part == delta.part && offset <= text.len() && text.is_char_boundary(offset) => {
-                // A stream that came back says again what was said.
-                let more = delta.text.get(text.len() - offset..).unwrap_or_default();
-                text.push_str(more);
-                None
+        match &mut known.writes {
+            // A stream that came back says again what was said.
+            Some((part, text)) if *part == delta.part && text.is_char_boundary(offset) => {
+                text.truncate(offset);
+                text.push_str(&delta.text);
             }
             // The beginning was missed: what is durable will say it all.
             _ if offset > 0 => return,
-            writes => writes.replace((delta.part.clone(), delta.text.clone())),
-        };
-        let shown = self.streamed.as_ref().filter(|shown| shown.message == id).map(|shown| shown.part.clone());
-        if begun.is_some() && shown.is_some_and(|part| part != delta.part) {
-            self.break_line();
-            self.indented(&self.paint.dim("the answer broke off; it begins again"));
-            self.streamed = None;
+            writes => *writes = Some((delta.part.clone(), delta.text.clone())),
         }
         self.stream(id);
     }
@@ -140,14 +132,23 @@ impl<W: Write> Screen<W> {
         if !self.live || others {
             return;
         }
-        let Some((part, text)) = self.messages.get(&id).and_then(|known| known.writes.clone()) else { return };
-        let shown = self.streamed.as_ref().map_or(0, |shown| shown.bytes);
-        let more = text.get(shown..).unwrap_or_default().to_owned();
-        if shown == 0 {
+        let Some((_, text)) = self.messages.get(&id).and_then(|known| known.writes.clone()) else { return };
+        let shown = self.streamed.take().map(|shown| shown.text).unwrap_or_default();
+        if shown.is_empty() {
             self.heading(id);
         }
-        self.write(&excerpt::lines(&more));
-        self.streamed = Some(Streamed { message: id, part, bytes: text.len() });
+        if let Some(more) = text.strip_prefix(shown.as_str()) {
+            self.write(&excerpt::lines(more));
+            self.streamed = Some(Streamed { message: id, text });
+        } else if shown.starts_with(&text) {
+            // It is told from the beginning, and not as far as it was.
+            self.streamed = Some(Streamed { message: id, text: shown });
+        } else {
+            self.break_line();
+            self.indented(&self.paint.dim("the answer broke off; it begins again"));
+            self.write(&excerpt::lines(&text));
+            self.streamed = Some(Streamed { message: id, text });
+        }
         let _ = self.out.flush();
     }
 
@@ -155,14 +156,15 @@ impl<W: Write> Screen<W> {
         if let Some(text) = spoken(block)
             && let Some(shown) = self.streamed.take_if(|shown| shown.message == id)
         {
-            let streamed = self.messages.get_mut(&id).and_then(|known| known.writes.take());
-            let streamed = streamed.map(|(_, text)| text).unwrap_or_default();
-            if let Some(rest) = text.strip_prefix(streamed.get(..shown.bytes).unwrap_or_default()) {
+            if let Some(known) = self.messages.get_mut(&id) {
+                known.writes = None;
+            }
+            if let Some(rest) = text.strip_prefix(shown.text.as_str()) {
                 self.write(&excerpt::lines(rest.trim_end()));
                 self.break_line();
                 return;
             }
-            if text.trim() == streamed.trim() {
+            if text.trim() == shown.text.trim() {
                 self.break_line();
                 return;
             }

@@ -81,11 +81,9 @@ pub async fn wait(
                             *known = *call;
                         }
                     }
-                    Event::Message { message } | Event::MessageEnded { message } => {
-                        if is_reply(&awaited, &message) {
-                            watcher.screen_done();
-                            return replied(reach, &message, (live, format)).await;
-                        }
+                    Event::Message { message } | Event::MessageEnded { message } if is_reply(&awaited, &message) => {
+                        watcher.screen_done();
+                        return replied(reach, &message, (live, format)).await;
                     }
                     _ => {}
                 }

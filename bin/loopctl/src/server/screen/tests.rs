@@ -82,6 +82,8 @@ fn a_stream_that_comes_back_says_nothing_twice() {
             screen.message(&message(1, OPEN, &[]));
             screen.delta(&delta(1, "call-1/1", 0, "One "));
             screen.delta(&delta(1, "call-1/1", 0, "One two "));
+            screen.delta(&delta(1, "call-1/1", 0, "One "));
+            screen.delta(&delta(1, "call-1/1", 4, "two "));
             screen.delta(&delta(1, "call-1/1", 8, "three "));
             screen.delta(&delta(1, "call-1/2", 0, "Once more."));
             screen.updated(MessageId([1; 16]), 2, &push("Once more."));
