@@ -3,7 +3,6 @@
 use super::reach::Reach;
 use crate::problem::Problem;
 use loopd_client::{Follow, Start, Told};
-use loopd_fixture::excerpt;
 use loopd_protocol::{ConversationId, Delta, FeedEvent};
 
 /// What is heard.
@@ -51,7 +50,10 @@ impl Ear {
                     if std::mem::replace(&mut self.away, true) {
                         continue;
                     }
-                    Heard::Note(format!("the server is away ({}); waiting for it", excerpt::line(&why, 200)))
+                    {
+                        tracing::debug!(%why, "the stream broke off");
+                        Heard::Note("the connection is lost; waiting for the server".to_owned())
+                    }
                 }
                 Some(Told::Hello(_)) => {
                     if !std::mem::take(&mut self.away) {
