@@ -86,7 +86,7 @@ fn file(path: &Path) -> Result<File, Trouble> {
     let wrong = |why: String| Trouble::new(Exit::Usage, format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(words::os(&error)))?;
     let read: File = toml::from_str(&text).map_err(|error| {
-        let line = error.span().map(|span| text.get(..span.start).unwrap_or_default().lines().count().max(1));
+        let line = error.span().map(|span| 1 + text.get(..span.start).unwrap_or_default().matches('\n').count());
         wrong(line.map_or_else(|| error.message().to_owned(), |line| format!("line {line}: {}", error.message())))
             .fix("`loopd serve --help` names what may be set")
     })?;
