@@ -34,7 +34,7 @@ pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     let Targets { specs, agents, complaints } = found;
     let usual = Config::default();
     let (slots, queue) = (settings.slots.unwrap_or(usual.slots), settings.queue.unwrap_or(usual.queue));
-    let platform = Platform::new(store.clone(), Config { slots, queue, ..usual });
+    let platform = Platform::new(store.clone(), settings.limits.platform(Config { slots, queue, ..usual }));
     token::keep_admin(&platform, &data, &settings.person).await?;
     let engine = Engine::new(platform, specs)?;
     let (sender, deltas) = mpsc::unbounded_channel();
@@ -42,7 +42,14 @@ pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     engine.start(runtime, deltas).await?;
     let config = ServerConfig::new(instance, session_key);
     let config = config.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
-    let config = ServerConfig { person: settings.person.clone(), hosts: settings.hosts.clone(), ..config };
+    let config = ServerConfig {
+        person: settings.person,
+        hosts: settings.hosts,
+        origins: settings.origins,
+        private_metrics: settings.private_metrics,
+        limits: settings.limits.server(&config.limits),
+        ..config
+    };
     let server = Server::new(engine.clone(), config);
     let url = format!("http://{address}");
     data.announce(&Running { address: &url, pid: std::process::id(), version: env!("CARGO_PKG_VERSION") })?;

@@ -102,7 +102,8 @@ pub async fn show(
             let conversation = reach.client.conversation(id).await?;
             let mut screen = Screen::new(std::io::stdout(), context.paint, false);
             let title = excerpt::line(&conversation.title, 200);
-            screen.line(None, &format!("{} “{title}” with {}", short(id), members_of(&conversation)));
+            let title = if title.is_empty() { title } else { format!(" “{title}”") };
+            screen.line(None, &format!("{}{title} with {}", short(id), members_of(&conversation)));
             let before = messages.first().map_or(0, |first| first.seq.saturating_sub(1));
             if before > 0 {
                 screen.line(None, &format!("{before} before; --all shows them"));
@@ -259,8 +260,9 @@ pub async fn delete(reach: &Reach, conv: &str, yes: bool) -> Result<Exit, Proble
     let id = names::conversation(reach, conv).await?;
     let conversation = reach.client.conversation(id).await?;
     if !yes {
-        let (title, count) = (excerpt::line(&conversation.title, 100), words::count(conversation.last_seq));
-        let what = format!("this would erase {} “{title}” with {count} messages, for good", short(id));
+        let title = excerpt::line(&conversation.title, 100);
+        let count = words::plural(conversation.last_seq, "message", "messages");
+        let what = format!("this would erase {} “{title}” with {count}, for good", short(id));
         let again = reach.command(&format!("conv delete {} --yes", short(id)));
         return Err(Problem::new(Code::Usage, what).fix(format!("say so:  {again}")));
     }

@@ -13,7 +13,8 @@ impl From<Error> for Problem {
         match error {
             Error::Address(what) => Self::new(Code::Usage, excerpt::line(&what, WORDS)),
             Error::Unreachable(why) => Self::new(Code::ServerUnreachable, "the server does not answer")
-                .why(excerpt::line(&why, WORDS))
+                // The operating system's numbers help nobody here.
+                .why(excerpt::line(why.split(" (os error ").next().unwrap_or_default(), WORDS))
                 .fix("look whether `loopd serve` runs there"),
             Error::Strange(what) => Self::new(Code::ServerUnreachable, "what answers there is no server of this time")
                 .why(excerpt::line(&what, WORDS))

@@ -61,7 +61,7 @@ pub async fn wait(
             heard = ear.next() => heard?,
             () = context.signals.asked() => {
                 watcher.screen_done();
-                output::note(&format!("no longer waiting; it goes on. {}", later(reach, &awaited, conversation)));
+                output::note(&format!("no longer waiting; it goes on; {}", later(reach, &awaited, conversation)));
                 return Ok(context.signals.exit());
             }
             () = until(deadline) => {
@@ -133,7 +133,7 @@ fn later(reach: &Reach, awaited: &Awaited, conversation: ConversationId) -> Stri
         }
         Awaited::Calls(_) | Awaited::Reply(..) => format!("conv watch {}", names::short(conversation)),
     };
-    format!("See what comes of it:  {}", reach.command(&command))
+    format!("see what comes of it:  {}", reach.command(&command))
 }
 
 fn is_reply(awaited: &Awaited, message: &Message) -> bool {

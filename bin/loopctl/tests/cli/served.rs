@@ -7,10 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// An agent that answers at once, one that takes its time, and one that asks.
-const AGENTS: [(&str, &str); 3] = [
+/// Agents: one answers at once, one takes its time, one takes all day, one asks.
+const AGENTS: [(&str, &str); 4] = [
     ("quick", r#"{"label": "", "turns": [{"say": "You said {{line}}"}]}"#),
     ("slow", r#"{"label": "", "pace": {"word_ms": 20}, "turns": [{"say": "WORDS"}]}"#),
+    ("endless", r#"{"label": "", "pace": {"word_ms": 60000}, "turns": [{"say": "WORDS"}]}"#),
     (
         "asks",
         r#"{"label": "", "turns": [{"when": {"last_tool": "ask"}, "say": "You chose {{tool.ask}}."},
@@ -62,7 +63,7 @@ fn newest(folder: &Path) -> SystemTime {
 }
 
 impl Served {
-    /// Starts a server on a free port, with the agents `quick`, `slow` and `asks` besides the demo agent.
+    /// Starts a server on a free port, with the agents `quick`, `slow`, `endless` and `asks` besides the demo agent.
     pub fn start(world: &World) -> Self {
         Self::at(world, "127.0.0.1:0")
     }
