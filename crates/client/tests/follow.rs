@@ -129,6 +129,15 @@ async fn who_was_never_there_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn a_stream_that_breaks_off_before_its_first_event_begins_where_it_was_to_begin() {
+    let whole = hello(7) + &event(8) + &closed();
+    let answers = vec![Answer::Stream(String::new()), Answer::Nothing, Answer::Stream(whole)];
+    let (told, end, heads) = check(Start::After("at-7".to_owned()), answers).await;
+    assert_eq!((told, end), (["lost", "hello 7", "event 8", "closed deleted"].map(str::to_owned).to_vec(), None));
+    assert!(heads.iter().all(|head| resumes_after(head) == Some("at-7")), "{heads:#?}");
+}
+
+#[tokio::test]
 async fn events_that_are_gone_are_said_to_be() {
     let gone = format!("event: reset\nid: at-9\ndata: {{\"positions\":{{\"{FEED}\":9}}}}\n\n");
     let delta = "event: delta\ndata: {\"conversation\":\"con_00000000000000000000000000000001\",\
