@@ -131,6 +131,9 @@ mod tests {
         assert_eq!((changed.streams, changed.requests_per_s), (server.streams + 1, server.requests_per_s + 1));
         assert_eq!(set.platform(platform.clone()).artifact_bytes, platform.artifact_bytes + 1);
         assert!(toml::from_str::<Limits>("feeds = 0").is_err());
-        assert_eq!((Limits::default().platform(platform.clone()), Limits::default().server(&server)), (platform, server));
+        assert_eq!(
+            (Limits::default().platform(platform.clone()), Limits::default().server(&server)),
+            (platform, server)
+        );
     }
 }

@@ -3,9 +3,9 @@
 use crate::client::{keyed, matching, read, read_text, send};
 use crate::{Client, Error};
 use loopd_protocol::{
-    Actor, ActorKey, ActorKind, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId, HarnessCall,
-    HarnessCallId, MemberChange, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question, QuestionId, Said, Say, Steer,
-    Steered, Target, Token, TokenId, TokenMade, WhoAmI,
+    Actor, ActorKey, ActorKind, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId,
+    HarnessCall, HarnessCallId, MemberChange, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question,
+    QuestionId, Said, Say, Steer, Steered, Target, Token, TokenId, TokenMade, WhoAmI,
 };
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;

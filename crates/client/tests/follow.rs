@@ -105,7 +105,9 @@ async fn what_comes_twice_is_told_once_and_it_comes_back_behind_the_last() {
     assert_eq!(end, None);
     let after: Vec<_> = heads.iter().map(|head| resumes_after(head)).collect();
     assert_eq!(after, [None, Some("at-2"), Some("at-3"), Some("at-3")]);
-    assert!(heads.iter().all(|head| head.contains("from=start") && head.contains("authorization: Bearer loopd_secret")));
+    assert!(
+        heads.iter().all(|head| head.contains("from=start") && head.contains("authorization: Bearer loopd_secret"))
+    );
 }
 
 #[tokio::test]

@@ -18,7 +18,9 @@ pub use run::{
     CancelArgs, DriveArgs, ExchangeArgs, LimitArgs, ListArgs, ResumeArgs, RunArgs, RunCommand, RunShowArgs,
     StartOptions, WatchArgs, WhyArgs,
 };
-pub use server::{ActorArgs, ActorCommand, CallArgs, CallCommand, CallStartArgs, NewTokenArgs, ServerArgs, TokenArgs, TokenCommand};
+pub use server::{
+    ActorArgs, ActorCommand, CallArgs, CallCommand, CallStartArgs, NewTokenArgs, ServerArgs, TokenArgs, TokenCommand,
+};
 
 use crate::output::{Color, Format};
 use clap::{Args, Parser, Subcommand, ValueHint};

@@ -22,14 +22,14 @@ mod watch;
 mod why;
 
 use crate::cli::{
-    ActorCommand, AgentCommand, AskCommand, CallCommand, Command, ConvCommand, FixtureCommand, ModelsCommand, RunArgs, RunCommand,
-    StoreCommand, TokenCommand,
+    ActorCommand, AgentCommand, AskCommand, CallCommand, Command, ConvCommand, FixtureCommand, ModelsCommand, RunArgs,
+    RunCommand, StoreCommand, TokenCommand,
 };
-use crate::server;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
+use crate::server;
 
 pub use answer::{resolution, typed, typed_answer};
 pub use list::{painted, plain_table, text as table_text};

@@ -4,7 +4,9 @@ use crate::layout;
 use crate::paint::Tone;
 use crate::words;
 use loopd_fixture::excerpt;
-use loopd_protocol::{AskKind, Block, HarnessCall, KnownBlock, Message, Question, QuestionStatus, Snapshot, ToolStatus};
+use loopd_protocol::{
+    AskKind, Block, HarnessCall, KnownBlock, Message, Question, QuestionStatus, Snapshot, ToolStatus,
+};
 use serde_json::Value;
 
 /// Characters of a tool's arguments or output that are shown.
@@ -135,7 +137,8 @@ pub fn answer(message: &Message) -> String {
 pub fn choices(question: &Question) -> Vec<String> {
     let own = question.choices.iter().map(|choice| choice.value.clone());
     let values = question.schema.as_ref().and_then(|schema| schema.get("enum")?.as_array());
-    let of_schema = values.into_iter().flatten().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let of_schema =
+        values.into_iter().flatten().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     match question.kind {
         AskKind::Ask => own.chain(of_schema).map(|choice| excerpt::line(&choice, 60)).collect(),
         AskKind::Confirm => ["yes", "no"].map(str::to_owned).to_vec(),
@@ -148,7 +151,8 @@ pub fn standing(call: &HarnessCall) -> (Tone, String) {
     use loopd_protocol::CallPhase::{Cancelled, Failed, Queued, Running, Succeeded, TimedOut, Unknown, Waiting};
     let why = call.error.as_ref().map(|note| error(&note.code, &note.message));
     let reason = call.reason.as_deref().map(|reason| excerpt::line(reason, 60));
-    let with = |word: &str, more: Option<String>| more.map_or_else(|| word.to_owned(), |more| format!("{word}: {more}"));
+    let with =
+        |word: &str, more: Option<String>| more.map_or_else(|| word.to_owned(), |more| format!("{word}: {more}"));
     match call.phase {
         Queued => (Tone::Waits, "queued".to_owned()),
         Running if call.cancel_requested => (Tone::Waits, "being cancelled".to_owned()),

@@ -18,9 +18,10 @@ pub fn asks(question: &Question) -> String {
     let title = excerpt::line(&question.title, 200);
     let title = if title.is_empty() { title } else { format!("{title}: ") };
     let prompt = excerpt::lines(question.prompt.trim_end()).replace('\n', "\n  ");
-    let call = question.authorises.as_ref().map(|call| {
-        format!("\n  for {} {}", excerpt::line(&call.tool, 60), excerpt::line(&call.args, 400))
-    });
+    let call = question
+        .authorises
+        .as_ref()
+        .map(|call| format!("\n  for {} {}", excerpt::line(&call.tool, 60), excerpt::line(&call.args, 400)));
     format!("{} asks: {title}{prompt}{}", question.from, call.unwrap_or_default())
 }
 
@@ -68,7 +69,11 @@ pub async fn show(reach: &Reach, text: &str, format: Format) -> Result<Exit, Pro
             match &question.answer {
                 Some(answer) => {
                     let value = answer.value.as_ref().map(|value| excerpt::line(&value.to_string(), 400));
-                    output::line(&format!("  {}: {}", answer.by, value.unwrap_or_else(|| part::ended(question.status).into())))?;
+                    output::line(&format!(
+                        "  {}: {}",
+                        answer.by,
+                        value.unwrap_or_else(|| part::ended(question.status).into())
+                    ))?;
                 }
                 None if question.status == QuestionStatus::Open => output::note(&how(reach, &question)),
                 None => {}

@@ -33,6 +33,8 @@ struct Known {
     blocks: usize,
     /// What is being written: which part, and its text so far.
     writes: Option<(String, String)>,
+    /// What of it stands on the screen already, further up.
+    above: Option<String>,
 }
 
 /// Text of a Message as it stands on the screen.
@@ -54,6 +56,7 @@ impl<W: Write> Screen<W> {
             status: message.status,
             blocks: message.blocks.len(),
             writes: None,
+            above: None,
         };
         self.messages.insert(message.id, known);
     }
@@ -170,6 +173,12 @@ impl<W: Write> Screen<W> {
             }
             self.break_line();
         }
+        if let Some(text) = spoken(block)
+            && let Some(above) = self.messages.get_mut(&id).and_then(|known| known.above.take())
+            && above.trim() == text.trim()
+        {
+            return;
+        }
         match part::part(block) {
             Some(Part::Said(text)) => self.say(id, &text),
             Some(Part::Done(tone, text)) => {
@@ -209,6 +218,7 @@ impl<W: Write> Screen<W> {
         {
             // Its part is begun anew only by another attempt.
             known.writes = None;
+            known.above = Some(shown.text);
             self.speaker = None;
         }
         self.break_line();

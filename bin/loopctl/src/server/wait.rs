@@ -14,7 +14,7 @@ use crate::problem::{Code, Problem};
 use loopd_agent::manifest::Duration as Span;
 use loopd_client::Part;
 use loopd_protocol::{
-    ActorKey, CallPhase, ConversationId, Event, HarnessCall, HarnessCallId, Message, MessageStatus, Question,
+    ActorKey, ActorKind, CallPhase, ConversationId, Event, HarnessCall, HarnessCallId, Message, MessageStatus, Question,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,7 +47,11 @@ pub async fn wait(
     if let Awaited::Calls(ids) = &awaited {
         // They may have ended before anybody listened.
         for id in ids {
-            calls.insert(*id, reach.client.call(*id).await?);
+            let call = reach.client.call(*id).await?;
+            if live {
+                watcher.message(&reach.client.message(call.message).await?);
+            }
+            calls.insert(*id, call);
         }
     }
     loop {
@@ -72,7 +76,7 @@ pub async fn wait(
         };
         match heard {
             Heard::Event(event) => {
-                if live {
+                if live && !is_own(&event.event) {
                     watcher.event(&event);
                 }
                 match event.event {
@@ -99,7 +103,9 @@ pub async fn wait(
                     *call = reach.client.call(*id).await?;
                 }
             }
-            Heard::Closed(_) => return Err(Problem::new(Code::ServerConflict, "the conversation was closed meanwhile")),
+            Heard::Closed(_) => {
+                return Err(Problem::new(Code::ServerConflict, "the conversation was closed meanwhile"));
+            }
         }
     }
 }
@@ -109,7 +115,8 @@ async fn rest(reach: &Reach, calls: impl Iterator<Item = &HarnessCall>) -> Resul
     for call in calls {
         let asks = call.phase == CallPhase::Waiting && call.reason.as_deref() == Some("question");
         // It may have been answered, and the Run not have heard of it yet.
-        let rests = if asks { !open_questions(reach, call).await?.is_empty() } else { call.phase == CallPhase::Waiting };
+        let rests =
+            if asks { !open_questions(reach, call).await?.is_empty() } else { call.phase == CallPhase::Waiting };
         if !rests && !call.phase.is_final() {
             return Ok(false);
         }
@@ -134,6 +141,12 @@ fn later(reach: &Reach, awaited: &Awaited, conversation: ConversationId) -> Stri
         Awaited::Calls(_) | Awaited::Reply(..) => format!("conv watch {}", names::short(conversation)),
     };
     format!("see what comes of it:  {}", reach.command(&command))
+}
+
+/// What people say stands on the screen, or is not what is waited for.
+fn is_own(event: &Event) -> bool {
+    let Event::Message { message } = event else { return false };
+    message.from.kind() == ActorKind::Person
 }
 
 fn is_reply(awaited: &Awaited, message: &Message) -> bool {

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use loopd_client::{Part, Start, Window};
 use loopd_fixture::excerpt;
 use loopd_protocol::{
-    CallPhase, ConversationId, Delta, Event, FeedEvent, MessageStatus, Question, QuestionId, QuestionStatus,
+    CallPhase, ConversationId, Delta, Event, FeedEvent, Message, MessageStatus, Question, QuestionId, QuestionStatus,
 };
 use std::collections::HashSet;
 use std::io::Stdout;
@@ -122,6 +122,11 @@ impl<'a> Watcher<'a> {
         output::note(&self.context.paint_err.dim(text));
     }
 
+    /// Shows a Message, with what there is of it.
+    pub fn message(&mut self, message: &Message) {
+        self.screen.message(message);
+    }
+
     /// Text as it comes.
     pub fn delta(&mut self, delta: &Delta) {
         self.screen.delta(delta);
@@ -147,7 +152,8 @@ impl<'a> Watcher<'a> {
                 if at_limit {
                     let (tone, standing) = part::standing(call);
                     let resume = self.reach.command(&format!("call resume {} --max-…", names::short(call.id)));
-                    self.screen.line(Some(tone), &format!("{}: {standing}; raise the limit with  {resume}", call.actor));
+                    self.screen
+                        .line(Some(tone), &format!("{}: {standing}; raise the limit with  {resume}", call.actor));
                 }
             }
             Event::Conversation { conversation } if conversation.revision > 1 => {

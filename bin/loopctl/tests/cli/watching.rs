@@ -42,7 +42,8 @@ fn a_server_that_is_killed_and_comes_back_loses_nothing_and_doubles_nothing() {
     let served = Served::start(&world);
     let addr = served.addr();
     let conv = world.loopctl(&["conv", "new"]).out;
-    let (jsonl, mut events, _jsonl_err) = started(&world, &["conv", "watch", conv.trim(), "--from", "start", "-o", "jsonl"]);
+    let (jsonl, mut events, _jsonl_err) =
+        started(&world, &["conv", "watch", conv.trim(), "--from", "start", "-o", "jsonl"]);
     let (table, mut shown, mut notes) = started(&world, &["conv", "watch", conv.trim(), "--from", "start"]);
     assert_eq!(world.loopctl(&["conv", "send", "last", "Count.", "--to", "harness/slow"]).code, 0);
     let mut lines = events.until(r#""phase":"running""#);
@@ -66,7 +67,8 @@ fn a_server_that_is_killed_and_comes_back_loses_nothing_and_doubles_nothing() {
         ]
     );
     signal(&table, "INT");
-    let again_with = format!("no longer watching; everything goes on. Watch again with  loopctl conv watch {}", &conv[..18]);
+    let again_with =
+        format!("no longer watching; everything goes on. Watch again with  loopctl conv watch {}", &conv[..18]);
     notes.until(&again_with);
     assert_eq!(end(table).code, 130);
     // Nothing comes from a conversation that is gone, and whoever watches it is told.

@@ -6,9 +6,18 @@ use std::process::Command;
 
 /// What each script says at its end, or somewhere.
 const SCRIPTS: [(&str, &[&str]); 6] = [
-    ("1-sign-in.sh", &[r#"{"actor":"person/me","roles":["admin"]}"#, r#""key":"harness/demo""#, r#""code":"unauthenticated""#]),
-    ("2-say.sh", &["event: delta", "event: message_ended", r#""type":"result","text":"(demo model) You said: Good morning."#]),
-    ("3-question.sh", &[r#""status":"open""#, r#""code":"invalid""#, r#""value":"green""#, r#""type":"message_ended""#]),
+    (
+        "1-sign-in.sh",
+        &[r#"{"actor":"person/me","roles":["admin"]}"#, r#""key":"harness/demo""#, r#""code":"unauthenticated""#],
+    ),
+    (
+        "2-say.sh",
+        &["event: delta", "event: message_ended", r#""type":"result","text":"(demo model) You said: Good morning."#],
+    ),
+    (
+        "3-question.sh",
+        &[r#""status":"open""#, r#""code":"invalid""#, r#""value":"green""#, r#""type":"message_ended""#],
+    ),
     ("4-call.sh", &["the same call", r#""code":"key_taken""#, r#""phase":"succeeded""#, r#""phase":"cancelled""#]),
     ("5-files.sh", &[r#""type":"artifact""#, "tea: 2\ncoffee: 3\n"]),
     ("6-resume.sh", &["nothing was missed, nothing came twice"]),

@@ -39,12 +39,22 @@ fn settings_that_are_wrong_are_named_and_nothing_is_touched() {
               fix: `loopd serve --help` names what may be set
         "#]],
     );
-    check(&world, &["--config", "three.toml"], 2, expect![[r#"
+    check(
+        &world,
+        &["--config", "three.toml"],
+        2,
+        expect![[r#"
         loopd: three.toml: stream did not contain valid UTF-8
-    "#]]);
-    check(&world, &["--config", "none.toml"], 2, expect![[r#"
+    "#]],
+    );
+    check(
+        &world,
+        &["--config", "none.toml"],
+        2,
+        expect![[r#"
         loopd: none.toml: No such file or directory
-    "#]]);
+    "#]],
+    );
     check(
         &world,
         &["--agents", "nowhere"],

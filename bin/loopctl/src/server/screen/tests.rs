@@ -120,6 +120,28 @@ fn who_interrupts_is_heard_and_the_text_comes_whole() {
 }
 
 #[test]
+fn a_text_that_was_whole_when_it_was_interrupted_is_not_said_again() {
+    check(
+        true,
+        |screen| {
+            screen.message(&message(1, OPEN, &[]));
+            screen.delta(&delta(1, "call-1/1", 0, "Let me ask."));
+            screen.message(&message(2, MessageStatus::Completed, &["Which?"]));
+            screen.updated(MessageId([1; 16]), 2, &push("Let me ask."));
+            screen.updated(MessageId([1; 16]), 3, &push("Let me ask."));
+        },
+        expect![[r#"
+            harness/demo → person/me
+              Let me ask.
+            harness/demo → person/me
+              Which?
+            harness/demo → person/me
+              Let me ask.
+        "#]],
+    );
+}
+
+#[test]
 fn no_text_passes_for_a_heading_or_moves_the_cursor() {
     check(
         true,
