@@ -28,6 +28,20 @@ pub enum Awaited {
     Reply(Vec<ActorKey>, u64),
 }
 
+/// Somebody who waits.
+struct Waiting<'a> {
+    reach: &'a Reach,
+    watcher: Watcher<'a>,
+    awaited: Awaited,
+    /// Where the calls stand.
+    calls: BTreeMap<HarnessCallId, HarnessCall>,
+    /// Something happened since somebody looked whether it is over.
+    news: bool,
+    /// The answers are shown as they come.
+    live: bool,
+    format: Format,
+}
+
 /// Waits, and writes the answers to stdout: to a terminal as they come, otherwise alone.
 ///
 /// # Errors
@@ -41,72 +55,95 @@ pub async fn wait(
 ) -> Result<Exit, Problem> {
     context.signals.polite();
     let live = format == Format::Table && output::stdout_is_terminal();
-    let mut watcher = Watcher::new(context, reach, conversation);
+    let watcher = Watcher::new(context, reach, conversation);
+    let mut waiting = Waiting { reach, watcher, awaited, calls: BTreeMap::new(), news: true, live, format };
+    waiting.look().await?;
     let deadline = timeout.map(|timeout| Instant::now() + Duration::from_millis(timeout.ms));
-    let mut calls = BTreeMap::new();
-    if let Awaited::Calls(ids) = &awaited {
-        // They may have ended before anybody listened.
-        for id in ids {
-            let call = reach.client.call(*id).await?;
-            if live {
-                watcher.message(&reach.client.message(call.message).await?);
-            }
-            calls.insert(*id, call);
-        }
-    }
     loop {
-        if let Awaited::Calls(ids) = &awaited
-            && rest(reach, calls.values()).await?
-        {
-            watcher.screen_done();
-            return ended(reach, ids.iter().filter_map(|id| calls.get(id)), (live, format)).await;
+        if let Some(exit) = waiting.is_over().await? {
+            return Ok(exit);
         }
         let heard = tokio::select! {
             heard = ear.next() => heard?,
             () = context.signals.asked() => {
-                watcher.screen_done();
-                output::note(&format!("no longer waiting; it goes on; {}", later(reach, &awaited, conversation)));
+                waiting.watcher.screen_done();
+                let later = later(reach, &waiting.awaited, conversation);
+                output::note(&format!("no longer waiting; it goes on; {later}"));
                 return Ok(context.signals.exit());
             }
             () = until(deadline) => {
-                watcher.screen_done();
+                waiting.watcher.screen_done();
                 let what = format!("it is not done after {}", crate::words::duration(timeout.map_or(0, |span| span.ms)));
-                return Err(Problem::new(Code::Timeout, what).why("it goes on").fix(later(reach, &awaited, conversation)));
+                let later = later(reach, &waiting.awaited, conversation);
+                return Err(Problem::new(Code::Timeout, what).why("it goes on").fix(later));
             }
         };
+        if let Some(exit) = waiting.take(heard).await? {
+            return Ok(exit);
+        }
+    }
+}
+
+impl Waiting<'_> {
+    /// Where the calls stand now: they may have ended before anybody listened.
+    async fn look(&mut self) -> Result<(), Problem> {
+        let Awaited::Calls(ids) = &self.awaited else { return Ok(()) };
+        for id in ids {
+            let call = self.reach.client.call(*id).await?;
+            if self.live {
+                self.watcher.message(&self.reach.client.message(call.message).await?);
+            }
+            self.calls.insert(*id, call);
+        }
+        self.news = true;
+        Ok(())
+    }
+
+    async fn is_over(&mut self) -> Result<Option<Exit>, Problem> {
+        let Awaited::Calls(ids) = &self.awaited else { return Ok(None) };
+        if !std::mem::take(&mut self.news) || !rest(self.reach, self.calls.values()).await? {
+            return Ok(None);
+        }
+        self.watcher.screen_done();
+        let calls = ids.iter().filter_map(|id| self.calls.get(id));
+        ended(self.reach, calls, (self.live, self.format)).await.map(Some)
+    }
+
+    async fn take(&mut self, heard: Heard) -> Result<Option<Exit>, Problem> {
         match heard {
             Heard::Event(event) => {
-                if live && !is_own(&event.event) {
-                    watcher.event(&event);
+                self.news = true;
+                if self.live && !is_own(&event.event) {
+                    self.watcher.event(&event);
                 }
                 match event.event {
                     Event::Call { call } => {
-                        if let Some(known) = calls.get_mut(&call.id).filter(|known| known.revision < call.revision) {
+                        if let Some(known) = self.calls.get_mut(&call.id).filter(|known| known.revision < call.revision)
+                        {
                             *known = *call;
                         }
                     }
-                    Event::Message { message } | Event::MessageEnded { message } if is_reply(&awaited, &message) => {
-                        watcher.screen_done();
-                        return replied(reach, &message, (live, format)).await;
+                    Event::Message { message } | Event::MessageEnded { message }
+                        if is_reply(&self.awaited, &message) =>
+                    {
+                        self.watcher.screen_done();
+                        return replied(self.reach, &message, (self.live, self.format)).await.map(Some);
                     }
                     _ => {}
                 }
             }
             Heard::Delta(delta) => {
-                if live {
-                    watcher.delta(&delta);
+                if self.live {
+                    self.watcher.delta(&delta);
                 }
             }
-            Heard::Note(note) => watcher.note(&note),
-            Heard::Reset => {
-                for (id, call) in &mut calls {
-                    *call = reach.client.call(*id).await?;
-                }
-            }
+            Heard::Note(note) => self.watcher.note(&note),
+            Heard::Reset => self.look().await?,
             Heard::Closed(_) => {
                 return Err(Problem::new(Code::ServerConflict, "the conversation was closed meanwhile"));
             }
         }
+        Ok(None)
     }
 }
 
