@@ -69,16 +69,17 @@ fn attachment(file: &Path, left: &mut u64) -> Result<Attachment, Problem> {
     };
     *left = rest;
     let bytes = std::fs::read(file).map_err(|error| wrong(&words::os(&error)))?;
-    let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let known = TYPES.iter().find(|(known, _)| *known == ending).map(|(_, media_type)| *media_type);
-    let media_type = match known {
-        Some(media_type) => media_type,
-        None if std::str::from_utf8(&bytes).is_ok() => "text/plain",
-        None => {
-            return Err(wrong("nobody knows what kind of file this is")
-                .why("it is no text, and its ending is that of no image, document or recording which models take"));
-        }
-    };
+    let media_type = media_type(file, &bytes).ok_or_else(|| {
+        wrong("nobody knows what kind of file this is")
+            .why("it is no text, and its ending is that of no image, document or recording which models take")
+    })?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Attachment { media_type: media_type.into(), name, data: STANDARD.encode(bytes) })
+}
+
+/// The media type of a file, by its name and by what is in it.
+pub fn media_type(file: &Path, bytes: &[u8]) -> Option<&'static str> {
+    let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let known = TYPES.iter().find(|(known, _)| *known == ending).map(|(_, media_type)| *media_type);
+    known.or_else(|| std::str::from_utf8(bytes).is_ok().then_some("text/plain"))
 }

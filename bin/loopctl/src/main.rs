@@ -1,7 +1,9 @@
-//! The command line of loopd: starts, shows, watches, resumes, records and replays runs.
+//! The command line of loopd: starts, shows, watches, resumes, records and replays runs, and
+//! talks in the conversations of a server.
 //!
 //! A composition root: it names the store; `loopd-assemble` makes agents of manifests. Reading order: [`cli`]
-//! (what may be written), [`commands`] (what it does), [`drive`] (one run in this process), [`problem`] and [`exit`]
+//! (what may be written), [`commands`] (what it does), [`drive`] (one run in this process), [`server`] (a platform server, through
+//! its API), [`problem`] and [`exit`]
 //! (how things go wrong).
 #![forbid(unsafe_code)]
 
@@ -20,6 +22,7 @@ mod output;
 mod paint;
 mod place;
 mod problem;
+mod server;
 mod signals;
 mod steps;
 mod words;

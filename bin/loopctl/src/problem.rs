@@ -100,6 +100,24 @@ codes! {
     Upgrade = "E-UPGRADE", Diverged;
     /// A replay is not possible here.
     ReplayRust = "E-REPLAY-RUST", Inconclusive;
+    /// No server answers.
+    ServerUnreachable = "E-SERVER-UNREACHABLE", Unreachable;
+    /// The server takes nothing now.
+    ServerBusy = "E-SERVER-BUSY", Unreachable;
+    /// There is no token for the server, or it does not know it.
+    ServerToken = "E-SERVER-TOKEN", Usage;
+    /// The token does not allow this.
+    ServerForbidden = "E-SERVER-FORBIDDEN", PolicyDenied;
+    /// The server knows nothing of this name.
+    ServerNotFound = "E-SERVER-NOT-FOUND", Conflict;
+    /// Several ids at the server begin like this.
+    ServerAmbiguous = "E-SERVER-AMBIGUOUS", Conflict;
+    /// What it is about stands differently at the server.
+    ServerConflict = "E-SERVER-CONFLICT", Conflict;
+    /// The request passes a limit, or contradicts itself.
+    ServerInvalid = "E-SERVER-INVALID", Usage;
+    /// The server failed.
+    ServerFailed = "E-SERVER-FAILED", Failed;
     /// Time is over.
     Timeout = "E-TIMEOUT", TimedOut;
 }

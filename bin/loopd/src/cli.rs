@@ -42,7 +42,10 @@ pub enum Command {
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
 An option goes before its variable, and that before the file of --config. The file is TOML and has the same names:
-addr, data, agents, person, allow-hosts, slots, queue, models, demo.")]
+addr, data, agents, person, allow-hosts, slots, queue, models, demo; and origins, private-metrics and [limits], which
+docs/server.md lists.
+
+The printed address signs one browser in, once; SIGUSR1 (kill -USR1 PID) prints another one.")]
 pub struct ServeArgs {
     /// A TOML file with settings
     #[arg(long, value_name = "FILE", env = "LOOPD_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]

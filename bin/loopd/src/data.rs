@@ -1,14 +1,17 @@
 //! The folder in which a server keeps everything. What is in it is for its owner's eyes only.
 
+use crate::cli::DEFAULT_DATA;
 use crate::trouble::{Exit, Trouble};
 use loopd_assemble::words;
+use loopd_fixture::excerpt;
 use loopd_kernel::Digest;
 use loopd_server::SessionKey;
+use loopd_store::StoreError;
 use loopd_store_sqlite::SqliteStore;
 use serde::Serialize;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +39,10 @@ impl Data {
     /// [`Trouble`].
     pub fn open(folder: &Path) -> Result<Self, Trouble> {
         let data = Self { folder: folder.to_owned() };
+        if folder.exists() && !folder.is_dir() {
+            return Err(Trouble::new(Exit::Usage, format!("{} is no folder", folder.display()))
+                .fix("name another with --data: the server keeps everything in it"));
+        }
         if !folder.exists() {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|error| data.wrong(folder, &error).fix("choose a folder that may be written with --data"))?;
@@ -53,6 +60,30 @@ impl Data {
         Trouble::new(Exit::Failed, format!("{}: {}", path.display(), words::os(error)))
     }
 
+    /// What the person at the terminal has to know of a folder that somebody else has made.
+    pub fn complaint(&self) -> Option<String> {
+        let mode = fs::metadata(&self.folder).ok()?.permissions().mode();
+        let folder = self.folder.display();
+        let open = mode & 0o077 != 0;
+        open.then(|| format!("{folder} can be looked into by others on this machine; `chmod 700 {folder}` ends that"))
+    }
+
+    /// The options with which `loopctl` finds this folder.
+    pub fn options(&self) -> String {
+        let store = self.path("store.db");
+        let usual = Path::new(DEFAULT_DATA).join("store.db");
+        if store == usual { String::new() } else { format!(" --store {}", store.display()) }
+    }
+
+    /// The server that announced itself here, if it is this one who drives the store.
+    fn running(&self, driver: &str) -> Option<String> {
+        let text = fs::read(self.path("server.json")).ok()?;
+        let running: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        let address = running.get("address")?.as_str()?;
+        let pid = running.get("pid")?.as_u64()?;
+        driver.contains(&format!(" {pid})")).then(|| format!("{} (process {pid})", excerpt::line(address, 80)))
+    }
+
     /// The store, to be driven by this process alone.
     ///
     /// # Errors
@@ -61,12 +92,14 @@ impl Data {
         let path = self.path("store.db");
         // SQLite gives the files beside this one the same permissions.
         let _ = File::options().write(true).create_new(true).mode(0o600).open(&path);
-        let opened = SqliteStore::open_driver(&path).map_err(Trouble::from);
-        opened.map(Arc::new).map_err(|trouble| match trouble.exit {
-            Exit::Conflict => trouble,
-            Exit::Done | Exit::Failed | Exit::Usage | Exit::Signalled => {
-                trouble.why(format!("this is the store {}", path.display()))
-            }
+        SqliteStore::open_driver(&path).map(Arc::new).map_err(|error| {
+            let running = match &error {
+                StoreError::DriverElsewhere(driver) => self.running(driver),
+                _ => None,
+            };
+            let Some(server) = running else { return error.into() };
+            Trouble::new(Exit::Conflict, format!("a server runs on {} already: {server}", self.folder.display()))
+                .fix("use that one, or start over another folder with --data DIR")
         })
     }
 
@@ -150,7 +183,6 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn what_is_made_once_stays_and_is_private() {
@@ -166,6 +198,7 @@ mod tests {
         data.store().expect("opened");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode(&folder.path().join("a/b")), 0o700);
+        assert_eq!(data.complaint(), None);
         for name in ["session.key", "admin.token", "server.json", "store.db", ".gitignore"] {
             assert_eq!(mode(&data.path(name)), 0o600, "{name}");
         }

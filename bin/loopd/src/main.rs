@@ -1,13 +1,14 @@
 //! The server: Conversations, agents and their durable Runs in one process, over one SQLite file.
 //!
-//! A composition root: it names the store; `loopd-assemble` makes agents of manifests. Reading order: [`cli`] and
-//! [`settings`] (what may be written), [`serve`] (how the parts become a server), [`targets`] and [`demo`] (what can be
+//! A composition root: it names the store; `loopd-assemble` makes agents of manifests. Reading order: [`cli`],
+//! [`settings`] and [`limits`] (what may be written), [`serve`] (how the parts become a server), [`targets`] and [`demo`] (what can be
 //! called), [`data`] (the folder), [`trouble`] (how things go wrong).
 #![forbid(unsafe_code)]
 
 mod cli;
 mod data;
 mod demo;
+mod limits;
 mod says;
 mod serve;
 mod settings;

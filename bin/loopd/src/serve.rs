@@ -34,7 +34,7 @@ pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     let Targets { specs, agents, complaints } = found;
     let usual = Config::default();
     let (slots, queue) = (settings.slots.unwrap_or(usual.slots), settings.queue.unwrap_or(usual.queue));
-    let platform = Platform::new(store.clone(), Config { slots, queue, ..usual });
+    let platform = Platform::new(store.clone(), settings.limits.platform(Config { slots, queue, ..usual }));
     token::keep_admin(&platform, &data, &settings.person).await?;
     let engine = Engine::new(platform, specs)?;
     let (sender, deltas) = mpsc::unbounded_channel();
@@ -43,14 +43,21 @@ pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     engine.start(runtime, deltas).await?;
     let config = ServerConfig::new(instance, session_key);
     let config = config.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
-    let config = ServerConfig { person: settings.person.clone(), hosts: settings.hosts.clone(), ..config };
+    let config = ServerConfig {
+        person: settings.person,
+        hosts: settings.hosts,
+        origins: settings.origins,
+        private_metrics: settings.private_metrics,
+        limits: settings.limits.server(&config.limits),
+        ..config
+    };
     let server = Server::new(engine.clone(), config);
     let url = format!("http://{address}");
     data.announce(&Running { address: &url, pid: std::process::id(), version: env!("CARGO_PKG_VERSION") })?;
-    greet(&engine, &complaints, &url);
-    let code = server.sign_in_code().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
-    says::note(&format!("sign in, within a minute: {url}/sign-in?code={code}"));
-    let exit = until_stopped(&server, listener, &mut signals).await?;
+    greet(&engine, data.complaint().into_iter().chain(complaints), &url);
+    says::note(&format!("talk with it:  loopctl conv new \"First try\"{}", data.options()));
+    offer(&server, &url)?;
+    let exit = until_stopped(&server, (listener, &url), &mut signals).await?;
     data.withdraw();
     Ok(exit)
 }
@@ -66,7 +73,7 @@ async fn listen(addr: SocketAddr) -> Result<TcpListener, Trouble> {
 }
 
 /// What there is, in a few lines.
-fn greet(engine: &Engine, complaints: &[String], url: &str) {
+fn greet(engine: &Engine, complaints: impl Iterator<Item = String>, url: &str) {
     let targets = engine.targets();
     let open = targets.iter().filter(|target| target.unavailable.is_none());
     let names: Vec<_> = open.map(|target| format!("harness/{}", target.name)).collect();
@@ -77,23 +84,37 @@ fn greet(engine: &Engine, complaints: &[String], url: &str) {
     }
 }
 
-/// Serves. The first signal drains; the second does not wait for it, and loses nothing either.
-async fn until_stopped(server: &Server, listener: TcpListener, signals: &mut Signals) -> Result<Exit, Trouble> {
+/// Prints an address that signs one browser in.
+fn offer(server: &Server, url: &str) -> Result<(), Trouble> {
+    let code = server.sign_in_code().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+    says::note(&format!("sign in, within a minute: {url}/sign-in?code={code}"));
+    Ok(())
+}
+
+/// Serves. The first signal to stop drains; the second does not wait for it, and loses nothing either.
+async fn until_stopped(
+    server: &Server,
+    (listener, url): (TcpListener, &str),
+    signals: &mut Signals,
+) -> Result<Exit, Trouble> {
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = async move {
         // It is dropped only with the server.
         let _ = stopped.await;
     };
     let mut served = std::pin::pin!(server.serve(listener, shutdown));
-    tokio::select! {
-        served = &mut served => return ended(served),
-        () = signals.next() => {}
+    loop {
+        tokio::select! {
+            served = &mut served => return ended(served),
+            () = signals.stop.next() => break,
+            () = signals.offer.next() => offer(server, url)?,
+        }
     }
     says::note("stopping: what runs is released, and goes on at the next start");
     drop(stop);
     tokio::select! {
         served = served => ended(served),
-        () = signals.next() => Ok(Exit::Signalled),
+        () = signals.stop.next() => Ok(Exit::Signalled),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the server is told: options go before the environment, and that before the file.
 
 use crate::cli::{DEFAULT_DATA, ServeArgs};
+use crate::limits::Limits;
 use crate::trouble::{Exit, Trouble};
 use loopd_assemble::words;
 use loopd_protocol::{ActorKey, ActorKind};
@@ -32,6 +33,12 @@ pub struct Settings {
     pub models: Option<PathBuf>,
     /// Whether the demo agent is there.
     pub demo: bool,
+    /// Origins of pages that may send requests besides the server's own.
+    pub origins: Vec<String>,
+    /// Whether `/metrics` wants a token of an admin.
+    pub private_metrics: bool,
+    /// What is too much.
+    pub limits: Limits,
 }
 
 /// The file.
@@ -47,6 +54,9 @@ struct File {
     queue: Option<u32>,
     models: Option<PathBuf>,
     demo: Option<bool>,
+    origins: Vec<String>,
+    private_metrics: bool,
+    limits: Limits,
 }
 
 /// Puts the settings together.
@@ -69,6 +79,9 @@ pub fn read(args: ServeArgs) -> Result<Settings, Trouble> {
         // A variable that is set to nothing names no file.
         models: args.models.or(file.models).filter(|file| !file.as_os_str().is_empty()),
         demo: !args.no_demo && file.demo.unwrap_or(true),
+        origins: file.origins,
+        private_metrics: file.private_metrics,
+        limits: file.limits,
     };
     if !settings.addr.ip().is_loopback() && settings.hosts.is_empty() {
         return Err(Trouble::new(Exit::Usage, format!("{} is reached from other machines", settings.addr))
@@ -86,7 +99,7 @@ fn file(path: &Path) -> Result<File, Trouble> {
     let wrong = |why: String| Trouble::new(Exit::Usage, format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(words::os(&error)))?;
     let read: File = toml::from_str(&text).map_err(|error| {
-        let line = error.span().map(|span| text.get(..span.start).unwrap_or_default().lines().count().max(1));
+        let line = error.span().map(|span| 1 + text.get(..span.start).unwrap_or_default().matches('\n').count());
         wrong(line.map_or_else(|| error.message().to_owned(), |line| format!("line {line}: {}", error.message())))
             .fix("`loopd serve --help` names what may be set")
     })?;
@@ -113,8 +126,8 @@ mod tests {
 
     #[test]
     fn options_go_before_the_file_and_the_file_before_what_is_usual() {
-        let text =
-            "addr = \"127.0.0.1:1\"\ndata = \"kept\"\nagents = \"agents\"\nperson = \"ann\"\nslots = 3\ndemo = false";
+        let text = "addr = \"127.0.0.1:1\"\ndata = \"kept\"\nagents = \"agents\"\nperson = \"ann\"\nslots = 3\ndemo = false\n\
+                    private-metrics = true\n[limits]\nfeeds = 7";
         let args = ServeArgs { slots: Some(9), data: Some("else".into()), ..ServeArgs::default() };
         let expected = Settings {
             addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
@@ -126,6 +139,9 @@ mod tests {
             queue: None,
             models: None,
             demo: false,
+            origins: Vec::new(),
+            private_metrics: true,
+            limits: toml::from_str("feeds = 7").expect("limits"),
         };
         assert_eq!(with(text, args), Ok(expected));
         let usual = read(ServeArgs::default()).expect("the usual");
@@ -140,5 +156,7 @@ mod tests {
         assert!(said("addr = \"0.0.0.0:1\"").contains("is reached from other machines"));
         assert!(with("addr = \"0.0.0.0:1\"\nallow-hosts = [\"a.example\"]", ServeArgs::default()).is_ok());
         assert!(said("slots = 0").contains("at least one call"));
+        assert!(said("[limits]\n\nfeed = 1").contains("line 3: unknown field `feed`"));
+        assert!(said("[limits]\nfeeds = 0").contains("line 2: invalid value: integer `0`"));
     }
 }

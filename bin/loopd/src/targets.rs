@@ -79,6 +79,10 @@ impl Targets {
                 let description = one.description.unwrap_or_default();
                 self.specs.push(TargetSpec { name, description, slots: None, executes: Err(obstacle.what) });
             }
+            // A reading error names the file, its line, and what stands there.
+            (Err(obstacle), _) if obstacle.what.contains(&file) => {
+                self.complaints.push(format!("left out: {}", obstacle.what.replace('\n', "\n    ")));
+            }
             (Err(obstacle), _) => self.complaints.push(format!("{file}: left out: {}", obstacle.what)),
         }
     }

@@ -93,6 +93,8 @@ pub struct Follow {
     /// The last position that was told, per Feed.
     seen: BTreeMap<String, u64>,
     connection: Option<(Response, Parser)>,
+    /// The server has answered before.
+    begun: bool,
     ready: VecDeque<Told>,
     pause: Duration,
     longest: Duration,
@@ -112,6 +114,7 @@ impl Follow {
             cursor: None,
             seen: BTreeMap::new(),
             connection: None,
+            begun: false,
             ready: VecDeque::new(),
             pause: PAUSE,
             longest: LONGEST,
@@ -198,10 +201,11 @@ impl Follow {
         match send(request).await {
             Ok(response) => {
                 self.connection = Some((response, Parser::default()));
+                self.begun = true;
                 Ok(())
             }
             // Who was never there may not exist; who was there comes back.
-            Err(error) if error.is_retryable() && self.cursor.is_some() => {
+            Err(error) if error.is_retryable() && self.begun => {
                 self.connection = None;
                 self.back_at = Some(Instant::now() + self.pause);
                 self.pause = (self.pause * 2).min(self.longest);

@@ -3,9 +3,9 @@
 use crate::client::{keyed, matching, read, read_text, send};
 use crate::{Client, Error};
 use loopd_protocol::{
-    Actor, ActorKind, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId, HarnessCall,
-    HarnessCallId, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question, QuestionId, Said, Say, Steer,
-    Steered, Target, Token, TokenId, TokenMade, WhoAmI,
+    Actor, ActorKey, ActorKind, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId,
+    HarnessCall, HarnessCallId, MemberChange, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question,
+    QuestionId, Said, Say, Steer, Steered, Target, Token, TokenId, TokenMade, WhoAmI,
 };
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -83,6 +83,14 @@ impl Client {
         self.list("/v1/actors", part, &kind).await
     }
 
+    /// An Actor.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn actor(&self, key: &ActorKey) -> Result<Actor, Error> {
+        read(self.request(Method::GET, &format!("/v1/actors/{key}"), &[])).await
+    }
+
     /// What calls may execute on.
     ///
     /// # Errors
@@ -127,6 +135,20 @@ impl Client {
         change: &ChangeConversation,
     ) -> Result<Conversation, Error> {
         let request = self.write(Method::PATCH, &format!("/v1/conversations/{id}"), change)?;
+        read(matching(request, revision)).await
+    }
+
+    /// Adds and removes members, where nobody else was faster than this revision.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn change_members(
+        &self,
+        id: ConversationId,
+        revision: Option<u64>,
+        change: &MemberChange,
+    ) -> Result<Conversation, Error> {
+        let request = self.write(Method::POST, &format!("/v1/conversations/{id}/members"), change)?;
         read(matching(request, revision)).await
     }
 

@@ -488,5 +488,8 @@ fn fits(question: &Question, answer: &Answer) -> Result<(), Error> {
 fn conforms(schema: &Value, value: &Value) -> Result<(), Error> {
     // A schema that does not compile cannot refuse an answer: the Run that asked checks by itself.
     let Ok(validator) = jsonschema::validator_for(schema) else { return Ok(()) };
-    validator.validate(value).map_err(|error| Error::invalid("value", format!("{}: {error}", error.instance_path())))
+    validator.validate(value).map_err(|error| {
+        let at = error.instance_path().as_str();
+        Error::invalid("value", if at.is_empty() { error.to_string() } else { format!("{at}: {error}") })
+    })
 }

@@ -1,4 +1,4 @@
-//! `ask answer`: what a person says.
+//! `ask answer` on a store: what a person says.
 
 use crate::cli::AnswerArgs;
 use crate::context::{Context, fresh_key};
@@ -27,6 +27,10 @@ pub async fn answer(context: &Context, args: AnswerArgs) -> Result<Exit, Problem
     let row = find::question(&*store, &args.question).await?;
     let (run, question) = (row.run, &row.question);
     let name = format!("{}/{}", words::short(run), question.id);
+    if args.dismiss {
+        return Err(Problem::new(Code::Answer, format!("{name} cannot be closed without an answer"))
+            .fix("decline it with --decline, or cancel the run"));
+    }
     let (end, value) = if args.decline {
         decline(&name, &question.ask)?
     } else {
@@ -94,6 +98,7 @@ pub fn typed_answer(name: &str, question: &OpenQuestion, text: &str, now: TimeMs
         value: Some(text.into()),
         json: false,
         decline: false,
+        dismiss: false,
         output: None,
         evidence: None,
     };
@@ -139,7 +144,11 @@ fn too_early(name: &str, question: &OpenQuestion, value: &str, now: TimeMs) -> R
     })
 }
 
-fn resolution(name: &str, text: &str, args: &AnswerArgs) -> Result<String, Problem> {
+/// What became of a call, as JSON text.
+///
+/// # Errors
+/// [`Problem`] with what can be said.
+pub fn resolution(name: &str, text: &str, args: &AnswerArgs) -> Result<String, Problem> {
     let (output, evidence) = (args.output.clone(), args.evidence.clone());
     let (resolution, unused) = match text {
         "landed" => (Resolution::Landed { output: output.unwrap_or_default() }, evidence),
@@ -160,7 +169,10 @@ fn resolution(name: &str, text: &str, args: &AnswerArgs) -> Result<String, Probl
 }
 
 /// Text is an answer of its own; where a schema asks for something else, JSON that fits is one.
-fn typed(name: &str, schema: Option<&str>, text: &str, json: bool) -> Result<String, Problem> {
+///
+/// # Errors
+/// [`Problem`] with what does not fit.
+pub fn typed(name: &str, schema: Option<&str>, text: &str, json: bool) -> Result<String, Problem> {
     let quoted = || serde_json::to_string(text).map_err(|error| Problem::new(Code::Answer, error.to_string()));
     let raw = serde_json::from_str::<&RawValue>(text).map(|raw| raw.get().to_owned());
     if json && let Err(error) = &raw {

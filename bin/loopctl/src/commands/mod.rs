@@ -21,13 +21,18 @@ mod verify;
 mod watch;
 mod why;
 
-use crate::cli::{AgentCommand, AskCommand, Command, FixtureCommand, ModelsCommand, RunArgs, RunCommand, StoreCommand};
+use crate::cli::{
+    ActorCommand, AgentCommand, AskCommand, CallCommand, Command, ConvCommand, FixtureCommand, ModelsCommand, RunArgs,
+    RunCommand, StoreCommand, TokenCommand,
+};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
+use crate::server;
 
-pub use answer::typed_answer;
+pub use answer::{resolution, typed, typed_answer};
+pub use list::{painted, plain_table, text as table_text};
 pub use start::TENANT;
 
 /// Does what was asked.
@@ -37,8 +42,11 @@ pub use start::TENANT;
 pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
     match command {
         Command::Run(args) => run_command(*args, context).await,
-        Command::Ask(AskCommand::List { run, format }) => ask::list(context, run.as_deref(), format.format).await,
-        Command::Ask(AskCommand::Answer(args)) => answer::answer(context, args).await,
+        Command::Ask(args) => ask::ask(context, args).await,
+        Command::Conv(args) => server::conv(context, *args).await,
+        Command::Actor(args) => server::actor(context, args).await,
+        Command::Call(args) => server::call(context, *args).await,
+        Command::Token(args) => server::token(context, args).await,
         Command::Record(args) => record::record(context, args).await,
         Command::Verify(args) => verify::verify(context, args).await,
         Command::Replay(args) => replay::replay(context, &args),
@@ -71,8 +79,28 @@ pub fn format(command: &Command) -> Format {
             Some(RunCommand::Cancel(args)) => args.format,
             Some(RunCommand::Exchange(_)) => return Format::Table,
         },
-        Command::Ask(AskCommand::List { format, .. })
-        | Command::Fixture(FixtureCommand::Scan { format, .. })
+        Command::Conv(args) => return conv_format(&args.command),
+        Command::Ask(args) => match &args.command {
+            AskCommand::List { format, .. } | AskCommand::Show { format, .. } => *format,
+            AskCommand::Answer(_) => return Format::Table,
+        },
+        Command::Actor(args) => match &args.command {
+            ActorCommand::List { format, .. } | ActorCommand::Show { format, .. } => *format,
+        },
+        Command::Call(args) => match &args.command {
+            CallCommand::List { format, .. }
+            | CallCommand::Show { format, .. }
+            | CallCommand::Cancel { format, .. }
+            | CallCommand::Steer { format, .. }
+            | CallCommand::Resume { format, .. }
+            | CallCommand::Targets(format) => *format,
+            CallCommand::Start(args) => args.format,
+        },
+        Command::Token(args) => match &args.command {
+            TokenCommand::Create(args) => args.format,
+            TokenCommand::List(format) | TokenCommand::Revoke { format, .. } => *format,
+        },
+        Command::Fixture(FixtureCommand::Scan { format, .. })
         | Command::Store(StoreCommand::Verify(format))
         | Command::Agent(AgentCommand::Check { format, .. })
         | Command::Doctor(format) => *format,
@@ -85,13 +113,27 @@ pub fn format(command: &Command) -> Format {
             Some(ModelsCommand::Show(args)) => args.format,
         },
         Command::Show(args) => args.format,
-        Command::Ask(AskCommand::Answer(_))
-        | Command::Record(_)
+        Command::Record(_)
         | Command::Store(StoreCommand::Backup { .. })
         | Command::Agent(AgentCommand::Schema | AgentCommand::Converse(_))
         | Command::Completions { .. } => return Format::Table,
     };
     args.format
+}
+
+const fn conv_format(command: &ConvCommand) -> Format {
+    match command {
+        ConvCommand::New { format, .. }
+        | ConvCommand::List { format, .. }
+        | ConvCommand::Show { format, .. }
+        | ConvCommand::Rename { format, .. }
+        | ConvCommand::Archive { format, .. }
+        | ConvCommand::Members { format, .. }
+        | ConvCommand::Search { format, .. } => format.format,
+        ConvCommand::Send(args) => args.format.format,
+        ConvCommand::Watch(args) => args.format.format,
+        ConvCommand::Export { .. } | ConvCommand::Delete { .. } => Format::Table,
+    }
 }
 
 async fn run_command(args: RunArgs, context: &Context) -> Result<Exit, Problem> {

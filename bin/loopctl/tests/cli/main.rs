@@ -1,6 +1,7 @@
 //! The real program, driven as a person drives it: in a folder of its own, with the offline demo model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod conversations;
 mod families;
 mod fixtures;
 mod input;
@@ -10,9 +11,11 @@ mod once;
 mod processes;
 mod questions;
 mod runs;
+mod served;
 mod stores;
 mod tools;
 mod upgrades;
+mod watching;
 mod world;
 
 use expect_test::Expect;

@@ -44,10 +44,21 @@ pub const SCRIPT: &str = r#"{"label": "", "pace": {"delay_ms": DELAY},
   {"when": {"turn": 3}, "say": "Tea is leaves, coffee is beans."}
  ]}"#;
 
+/// The prefixes of ids, and what they are called here.
+const IDS: [(&str, &str); 7] = [
+    ("run_", "RUN"),
+    ("con_", "CON"),
+    ("msg_", "MSG"),
+    ("qst_", "QST"),
+    ("hcl_", "CALL"),
+    ("tok_", "TOK"),
+    ("art_", "ART"),
+];
+
 /// A folder of its own, and what was said in it so far.
 pub struct World {
     dir: tempfile::TempDir,
-    names: RefCell<BTreeMap<String, usize>>,
+    names: RefCell<BTreeMap<(&'static str, String), usize>>,
 }
 
 /// What a command came to.
@@ -139,21 +150,25 @@ impl World {
         text.lines().map(|line| format!("{}\n", normal_line(line))).collect()
     }
 
-    /// Runs are called by the order in which they were first named.
+    /// Things are called by the order in which they were first named.
     fn runs(&self, text: &str) -> String {
+        IDS.iter().fold(text.to_owned(), |text, (prefix, name)| self.named(&text, prefix, name))
+    }
+
+    fn named(&self, text: &str, prefix: &'static str, name: &str) -> String {
         let mut names = self.names.borrow_mut();
-        let mut parts = text.split("run_");
+        let mut parts = text.split(prefix);
         let mut out = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let hex = part.bytes().take_while(u8::is_ascii_hexdigit).count();
             let (id, rest) = part.split_at(hex);
             if hex < 14 {
-                out.push_str(&format!("run_{part}"));
+                out.push_str(&format!("{prefix}{part}"));
                 continue;
             }
-            let next = names.len() + 1;
-            let number = *names.entry(id[..14].to_owned()).or_insert(next);
-            out.push_str(&format!("RUN{number}{rest}"));
+            let next = names.keys().filter(|(of, _)| *of == prefix).count() + 1;
+            let number = *names.entry((prefix, id[..14].to_owned())).or_insert(next);
+            out.push_str(&format!("{name}{number}{rest}"));
         }
         out
     }

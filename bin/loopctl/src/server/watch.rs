@@ -1,0 +1,180 @@
+//! `conv watch`: following a Conversation live. Watching owns nothing: everything goes on without it.
+
+use super::follow::{Ear, Heard};
+use super::names;
+use super::part;
+use super::questions;
+use super::reach::Reach;
+use super::screen::Screen;
+use crate::cli::{From, WatchConvArgs};
+use crate::context::Context;
+use crate::drive::until;
+use crate::exit::Exit;
+use crate::output::{self, Format};
+use crate::paint::Tone;
+use crate::problem::Problem;
+use loopd_client::{Part, Start, Window};
+use loopd_fixture::excerpt;
+use loopd_protocol::{
+    CallPhase, ConversationId, Delta, Event, FeedEvent, Message, MessageStatus, Question, QuestionId, QuestionStatus,
+};
+use std::collections::HashSet;
+use std::io::Stdout;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Messages that are looked at to find those that go on.
+const LATEST: u32 = 50;
+
+/// Somebody who watches.
+pub struct Watcher<'a> {
+    context: &'a Context,
+    reach: &'a Reach,
+    conversation: ConversationId,
+    screen: Screen<Stdout>,
+    asked: HashSet<QuestionId>,
+    /// The last seq that was shown.
+    seq: u64,
+}
+
+/// Follows a Conversation until it is deleted or somebody asks to stop.
+pub async fn watch(context: &Context, reach: &Reach, args: WatchConvArgs) -> Result<Exit, Problem> {
+    let conversation = names::conversation(reach, &args.conv).await?;
+    context.signals.polite();
+    let last_seq = reach.client.conversation(conversation).await?.last_seq;
+    let (start, behind) = match args.from {
+        From::Now => (Start::Now, 0),
+        From::Position(behind) => (Start::Beginning, behind),
+    };
+    let mut ear = Ear::open(reach, conversation, start).await?;
+    let table = args.format.format == Format::Table;
+    let mut watcher = Watcher::new(context, reach, conversation);
+    if table && args.from == From::Now {
+        watcher.seq = last_seq;
+        watcher.catch_up().await?;
+    }
+    let deadline = args.timeout.map(|timeout| Instant::now() + Duration::from_millis(timeout.ms));
+    loop {
+        let heard = tokio::select! {
+            heard = ear.next() => heard?,
+            () = context.signals.asked() => {
+                watcher.screen_done();
+                let again = reach.command(&format!("conv watch {}", names::short(conversation)));
+                output::note(&format!("no longer watching; everything goes on. Watch again with  {again}"));
+                return Ok(context.signals.exit());
+            }
+            () = until(deadline) => {
+                watcher.screen_done();
+                return Ok(Exit::TimedOut);
+            }
+        };
+        match heard {
+            Heard::Event(event) if event.position <= behind => {}
+            Heard::Event(event) if !table => output::json(Format::Jsonl, &event)?,
+            Heard::Event(event) => watcher.event(&event),
+            Heard::Delta(delta) => {
+                if table {
+                    watcher.delta(&delta);
+                }
+            }
+            Heard::Note(note) => watcher.note(&note),
+            Heard::Reset => {
+                watcher.note("some of what happened is not told any more");
+                if table {
+                    watcher.catch_up().await?;
+                }
+            }
+            Heard::Closed(code) => {
+                watcher.screen_done();
+                output::note(&format!("nothing more comes from this conversation ({})", excerpt::line(&code, 60)));
+                return Ok(if code == "deleted" { Exit::Completed } else { Exit::Conflict });
+            }
+        }
+    }
+}
+
+impl<'a> Watcher<'a> {
+    pub fn new(context: &'a Context, reach: &'a Reach, conversation: ConversationId) -> Self {
+        let screen = Screen::new(std::io::stdout(), context.paint, output::stdout_is_terminal());
+        Self { context, reach, conversation, screen, asked: HashSet::new(), seq: 0 }
+    }
+
+    /// Shows what is open now, and what was said since the last Message that was shown.
+    async fn catch_up(&mut self) -> Result<(), Problem> {
+        let client = &self.reach.client;
+        for message in client.messages(self.conversation, Window::Latest, LATEST).await? {
+            if message.seq > self.seq || message.status == MessageStatus::Streaming {
+                self.screen.message(&message);
+            } else {
+                self.screen.skip(&message);
+            }
+            self.seq = self.seq.max(message.seq);
+        }
+        for question in client.questions(Some(self.conversation), &Part::default()).await?.items {
+            self.question(&question);
+        }
+        Ok(())
+    }
+
+    /// Says something that nobody in the Conversation said.
+    pub fn note(&mut self, text: &str) {
+        self.screen.break_line();
+        output::note(&self.context.paint_err.dim(text));
+    }
+
+    /// Shows a Message, with what there is of it.
+    pub fn message(&mut self, message: &Message) {
+        self.screen.message(message);
+    }
+
+    /// Text as it comes.
+    pub fn delta(&mut self, delta: &Delta) {
+        self.screen.delta(delta);
+    }
+
+    /// Nothing more is shown.
+    pub fn screen_done(&mut self) {
+        self.screen.break_line();
+    }
+
+    /// Shows what happened.
+    pub fn event(&mut self, event: &FeedEvent) {
+        match &event.event {
+            Event::Message { message } => {
+                self.seq = self.seq.max(message.seq);
+                self.screen.message(message);
+            }
+            Event::MessageUpdated { message, revision, ops } => self.screen.updated(*message, *revision, ops),
+            Event::MessageEnded { message } => self.screen.ended(message),
+            Event::Question { question } => self.question(question),
+            Event::Call { call } => {
+                let at_limit = call.phase == CallPhase::Waiting && call.reason.as_deref() != Some("question");
+                if at_limit {
+                    let (tone, standing) = part::standing(call);
+                    let resume = self.reach.command(&format!("call resume {} --max-…", names::short(call.id)));
+                    self.screen
+                        .line(Some(tone), &format!("{}: {standing}; raise the limit with  {resume}", call.actor));
+                }
+            }
+            Event::Conversation { conversation } if conversation.revision > 1 => {
+                let members: Vec<_> = conversation.members.iter().map(|member| member.as_str()).collect();
+                let put_away = if conversation.archived { ", put away" } else { "" };
+                let title = excerpt::line(&conversation.title, 200);
+                self.screen.line(None, &format!("“{title}”, with {}{put_away}", members.join(", ")));
+            }
+            Event::Steered { .. } => self.screen.line(None, "what was sent while it ran has been seen"),
+            Event::Conversation { .. } | Event::ConversationDeleted { .. } | Event::Read { .. } | Event::Wake(_) => {}
+        }
+    }
+
+    fn question(&mut self, question: &Question) {
+        // What it asks, and who answered what, its Messages say.
+        if question.status == QuestionStatus::Open && self.asked.insert(question.id) {
+            let how = questions::how(self.reach, question);
+            self.screen.line(Some(Tone::Waits), &how);
+        } else if matches!(question.status, QuestionStatus::TimedOut | QuestionStatus::Withdrawn) {
+            let text = format!("{} is {}", names::short(question.id), part::ended(question.status));
+            self.screen.line(None, &text);
+        }
+    }
+}
