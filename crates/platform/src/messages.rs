@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a Message's text that search knows.
 const WORDS: usize = 64 << 10;
 
+/// Addressees of one Message.
+const ADDRESSEES: usize = 20;
+
 /// Which part of a Conversation is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
@@ -141,7 +144,19 @@ pub(crate) fn shown(
     }
 }
 
-/// Actors that a text mentions as `@kind/key`.
+/// Why nobody may write this Block.
+pub(crate) fn not_written(block: &Block) -> Option<String> {
+    let kind = block.kind();
+    if kind.is_empty() {
+        return Some("each block has a `type`".to_owned());
+    }
+    if block.is_reserved() {
+        return Some(format!("`{kind}` is written by the platform only: ask a question"));
+    }
+    block.is_misshapen().then(|| format!("a block of the type `{kind}` has other fields"))
+}
+
+/// Actors that a text mentions as `@kind/key`; the first of them, since no Message has more addressees.
 fn mentions(blocks: &[Block]) -> Vec<ActorKey> {
     let mut found: Vec<ActorKey> = Vec::new();
     for text in blocks.iter().map(Block::words) {
@@ -158,6 +173,10 @@ fn mentions(blocks: &[Block]) -> Vec<ActorKey> {
             {
                 found.push(actor);
             }
+            // Each is compared with all.
+            if found.len() >= ADDRESSEES {
+                return found;
+            }
         }
     }
     found
@@ -171,13 +190,23 @@ impl Platform {
     /// `key_taken` when the key said something else.
     pub async fn say(&self, by: &Caller, conversation: ConversationId, key: &str, say: Say) -> Result<Said, Error> {
         let draft = self.draft(by, key, say)?;
+        self.say_draft(by, conversation, &draft).await
+    }
+
+    /// Says it, once.
+    pub(crate) async fn say_draft(
+        &self,
+        by: &Caller,
+        conversation: ConversationId,
+        draft: &Draft,
+    ) -> Result<Said, Error> {
         let mut tries = Tries::default();
         loop {
             let found = self.writable(by, conversation).await?;
-            if let Some(said) = self.said(&found, &draft).await? {
+            if let Some(said) = self.said(&found, draft).await? {
                 return Ok(said);
             }
-            let (expect, writes) = self.saying(by, &found, &draft).await?;
+            let (expect, writes) = self.saying(by, &found, draft).await?;
             self.attempt(&mut tries, Batch { expect, writes }).await?;
         }
     }
@@ -187,19 +216,12 @@ impl Platform {
     /// # Errors
     /// As [`Platform::say`].
     pub async fn begin(&self, by: &Caller, conversation: ConversationId, key: &str, open: Open) -> Result<Said, Error> {
-        let request = digest(&open);
+        // Saying and beginning share their keys, and are not the same request.
+        let request = digest(&("begin", &open));
         let Open { actor, to, reply_to, blocks } = open;
         let status = MessageStatus::Streaming;
         let draft = self.drafted(by, (key, request), status, Say { actor, to, reply_to, blocks })?;
-        let mut tries = Tries::default();
-        loop {
-            let found = self.writable(by, conversation).await?;
-            if let Some(said) = self.said(&found, &draft).await? {
-                return Ok(said);
-            }
-            let (expect, writes) = self.saying(by, &found, &draft).await?;
-            self.attempt(&mut tries, Batch { expect, writes }).await?;
-        }
+        self.say_draft(by, conversation, &draft).await
     }
 
     /// A checked Message, as far as it can be without reading.
@@ -224,11 +246,11 @@ impl Platform {
             return Err(Error::Forbidden(format!("{} may not speak as {from}", by.actor)));
         }
         self.check_blocks(&blocks)?;
-        if to.len() > 20 {
-            return Err(Error::invalid("to", "at most 20"));
+        if to.len() > ADDRESSEES {
+            return Err(Error::invalid("to", format!("at most {ADDRESSEES}")));
         }
         for mentioned in mentions(&blocks) {
-            if !to.contains(&mentioned) && to.len() < 20 {
+            if !to.contains(&mentioned) && to.len() < ADDRESSEES {
                 to.push(mentioned);
             }
         }
@@ -245,16 +267,10 @@ impl Platform {
         if bytes > limit {
             return Err(Error::TooLarge { what: "the message", bytes, limit });
         }
-        for block in blocks {
-            if block.kind().is_empty() {
-                return Err(Error::invalid("blocks", "each has a `type`"));
-            }
-            if block.is_reserved() {
-                let detail = format!("`{}` is written by the platform only: ask a question", block.kind());
-                return Err(Error::invalid("blocks", detail));
-            }
+        match blocks.iter().find_map(not_written) {
+            Some(why) => Err(Error::invalid("blocks", why)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What became of the draft, if it was said.

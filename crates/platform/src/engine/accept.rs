@@ -105,14 +105,7 @@ impl Engine {
             targets.extend(self.inner.targets.get(actor.key()));
         }
         if targets.is_empty() {
-            return platform
-                .say(
-                    by,
-                    conversation,
-                    key,
-                    Say { actor: None, to: draft.to, reply_to: draft.reply_to, blocks: draft.blocks },
-                )
-                .await;
+            return platform.say_draft(by, conversation, &draft).await;
         }
         let mut tries = Tries::default();
         loop {
