@@ -22,7 +22,8 @@ const SCRIPT: &str = include_str!("../demo/script.json");
 /// None in practice: a test makes it.
 pub fn agent(catalogue: &Catalogue) -> Result<Ready, Trouble> {
     let broken = |why: String| Trouble::new(Exit::Failed, format!("the demo agent: {why}"));
-    let manifest = Manifest::parse("demo/agent.yaml", MANIFEST.as_bytes()).map_err(|error| broken(error.to_string()))?;
+    let manifest =
+        Manifest::parse("demo/agent.yaml", MANIFEST.as_bytes()).map_err(|error| broken(error.to_string()))?;
     let (about, spec) = (manifest.metadata.clone(), manifest.spec.model.clone());
     let agent = Agent::from_manifest(manifest, Vec::new()).and_then(|agent| agent.with_demo_script(SCRIPT));
     let agent = agent.map_err(|error| broken(error.to_string()))?;

@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn options_go_before_the_file_and_the_file_before_what_is_usual() {
-        let text = "addr = \"127.0.0.1:1\"\ndata = \"kept\"\nagents = \"agents\"\nperson = \"ann\"\nslots = 3\ndemo = false";
+        let text =
+            "addr = \"127.0.0.1:1\"\ndata = \"kept\"\nagents = \"agents\"\nperson = \"ann\"\nslots = 3\ndemo = false";
         let args = ServeArgs { slots: Some(9), data: Some("else".into()), ..ServeArgs::default() };
         let expected = Settings {
             addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),

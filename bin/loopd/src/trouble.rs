@@ -80,7 +80,9 @@ impl From<StoreError> for Trouble {
             StoreError::DriverElsewhere(_) => Self::new(Exit::Conflict, "another process drives this store")
                 .why("a server, or a `loopctl run` or `agent chat`, is at work on it; one at a time may be")
                 .fix("end that one first, or start over another folder with --data DIR"),
-            StoreError::TooNew { .. } => Self::new(Exit::Failed, text).fix("start the release that wrote it, or a newer"),
+            StoreError::TooNew { .. } => {
+                Self::new(Exit::Failed, text).fix("start the release that wrote it, or a newer")
+            }
             StoreError::Corrupt(_) => {
                 Self::new(Exit::Failed, text).fix("`loopctl store verify` says what is affected; restore a backup")
             }

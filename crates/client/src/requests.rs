@@ -4,8 +4,8 @@ use crate::client::{keyed, matching, read, read_text, send};
 use crate::{Client, Error};
 use loopd_protocol::{
     Actor, ActorKind, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId, HarnessCall,
-    HarnessCallId, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question, QuestionId, Said, Say, Steer,
-    Steered, Target, Token, TokenId, TokenMade, WhoAmI,
+    HarnessCallId, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question, QuestionId, Said, Say,
+    Steer, Steered, Target, Token, TokenId, TokenMade, WhoAmI,
 };
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
