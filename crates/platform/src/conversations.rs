@@ -12,6 +12,12 @@ use loopd_protocol::{
 use loopd_store::{Batch, List, Place, Query, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
 
+/// Members of one request besides whoever opens the Conversation.
+const NEW_MEMBERS: usize = 100;
+
+/// Members that one request adds or removes.
+const CHANGED_MEMBERS: usize = 200;
+
 /// A Conversation as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
@@ -80,6 +86,9 @@ impl Platform {
     pub async fn open(&self, by: &Caller, key: &str, new: NewConversation) -> Result<(Conversation, bool), Error> {
         by.must_write()?;
         check_title(&new.title)?;
+        if new.members.len() > NEW_MEMBERS {
+            return Err(Error::invalid("members", format!("at most {NEW_MEMBERS} when it is opened")));
+        }
         let mut members = new.members.clone();
         members.insert(0, by.actor.owner());
         let members = self.distinct(members)?;
@@ -141,9 +150,10 @@ impl Platform {
             if !members.contains(&actor) {
                 members.push(actor);
             }
-        }
-        if members.len() > self.config.members {
-            return Err(Error::invalid("members", format!("at most {}", self.config.members)));
+            // Before the list grows: each is compared with all.
+            if members.len() > self.config.members {
+                return Err(Error::invalid("members", format!("at most {}", self.config.members)));
+            }
         }
         Ok(members)
     }
@@ -292,6 +302,11 @@ impl Platform {
         revision: Option<u64>,
         change: MemberChange,
     ) -> Result<Conversation, Error> {
+        for (field, actors) in [("add", &change.add), ("remove", &change.remove)] {
+            if actors.len() > CHANGED_MEMBERS {
+                return Err(Error::invalid(field, format!("at most {CHANGED_MEMBERS} at once")));
+            }
+        }
         let changed = self.rewrite(by, id, revision, |stored| {
             for gone in &change.remove {
                 let gone = gone.owner();
@@ -324,11 +339,23 @@ impl Platform {
         let mut tries = Tries::default();
         let mut wrote = false;
         loop {
-            let found = self.writable(by, id).await?;
+            let (found, hidden) = match self.writable(by, id).await {
+                Ok(found) => (found, None),
+                // Whoever has just left is told so.
+                Err(error @ Error::NotFound { .. }) if tries.any() => {
+                    let row = self.get(Table::Conversation, RecordId(id.0)).await?;
+                    let found = row.map(|row| self.found(row)).transpose()?;
+                    (found.filter(|found| !found.stored.deleted).ok_or_else(|| error.clone())?, Some(error))
+                }
+                Err(error) => return Err(error),
+            };
             let mut stored = found.stored.clone();
             change(&mut stored)?;
             if stored == found.stored {
                 return self.described(found).await;
+            }
+            if let Some(hidden) = hidden {
+                return Err(hidden);
             }
             if let Some(expected) = revision.filter(|expected| *expected != found.row.rev && !wrote) {
                 let detail = format!("it has revision {}, not {expected}: read it again", found.row.rev);

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a Message's text that search knows.
 const WORDS: usize = 64 << 10;
 
+/// Addressees of one Message.
+const ADDRESSEES: usize = 20;
+
 /// Which part of a Conversation is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
@@ -153,7 +156,19 @@ pub(crate) fn shown(
     }
 }
 
-/// Actors that a text mentions as `@kind/key`.
+/// Why nobody may write this Block.
+pub(crate) fn not_written(block: &Block) -> Option<String> {
+    let kind = block.kind();
+    if kind.is_empty() {
+        return Some("each block has a `type`".to_owned());
+    }
+    if block.is_reserved() {
+        return Some(format!("`{kind}` is written by the platform only: ask a question"));
+    }
+    block.is_misshapen().then(|| format!("a block of the type `{kind}` has other fields"))
+}
+
+/// Actors that a text mentions as `@kind/key`; the first of them, since no Message has more addressees.
 fn mentions(blocks: &[Block]) -> Vec<ActorKey> {
     let mut found: Vec<ActorKey> = Vec::new();
     for text in blocks.iter().map(Block::words) {
@@ -169,6 +184,10 @@ fn mentions(blocks: &[Block]) -> Vec<ActorKey> {
                 && !found.contains(&actor)
             {
                 found.push(actor);
+            }
+            // Each is compared with all.
+            if found.len() >= ADDRESSEES {
+                return found;
             }
         }
     }
@@ -239,11 +258,11 @@ impl Platform {
             return Err(Error::Forbidden(format!("{} may not speak as {from}", by.actor)));
         }
         self.check_blocks(&blocks)?;
-        if to.len() > 20 {
-            return Err(Error::invalid("to", "at most 20"));
+        if to.len() > ADDRESSEES {
+            return Err(Error::invalid("to", format!("at most {ADDRESSEES}")));
         }
         for mentioned in mentions(&blocks) {
-            if !to.contains(&mentioned) && to.len() < 20 {
+            if !to.contains(&mentioned) && to.len() < ADDRESSEES {
                 to.push(mentioned);
             }
         }
@@ -261,16 +280,10 @@ impl Platform {
         if bytes > limit {
             return Err(Error::TooLarge { what: "the message", bytes, limit });
         }
-        for block in blocks {
-            if block.kind().is_empty() {
-                return Err(Error::invalid("blocks", "each has a `type`"));
-            }
-            if block.is_reserved() {
-                let detail = format!("`{}` is written by the platform only: ask a question", block.kind());
-                return Err(Error::invalid("blocks", detail));
-            }
+        match blocks.iter().find_map(not_written) {
+            Some(why) => Err(Error::invalid("blocks", why)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What became of the draft, if it was said.

@@ -5,6 +5,7 @@
 
 use crate::Platform;
 use crate::error::Error;
+use crate::messages::not_written;
 use crate::rows::{body, hashed, put, record};
 use loopd_protocol::{Block, BlockOp, KnownBlock};
 use loopd_store::{List, Place, Query, Record, RecordId, Table, Write};
@@ -133,11 +134,10 @@ impl Platform {
 
     fn may_be(&self, block: &Block, bytes: &mut usize) -> Result<(), Error> {
         *bytes += serde_json::to_vec(block).unwrap_or_default().len();
-        if block.is_reserved() || block.kind().is_empty() {
-            let detail = format!("`{}` is written by the platform only", block.kind());
-            return Err(Error::invalid("ops", detail));
+        match not_written(block) {
+            Some(why) => Err(Error::invalid("ops", why)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn last_piece(

@@ -8,13 +8,16 @@ use loopd_kernel::machine::accepts;
 use loopd_kernel::question::QuestionEnd;
 use loopd_kernel::{RunId, TimeMs};
 use loopd_protocol::{
-    ActorKey, ActorKind, Answer, Answered, AskKind, Block, ConversationId, Event, KnownBlock, MessageStatus,
+    ActorKey, ActorKind, Answer, Answered, AskKind, Block, ConversationId, Event, KnownBlock, MessageId, MessageStatus,
     NewQuestion, Origin, Page, Question, QuestionId, QuestionStatus, Role, Scope, Snapshot,
 };
 use loopd_store::{Batch, InboxBody, InboxItem, Place, Query, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashMap;
+
+/// Answers to choose from.
+const CHOICES: usize = 50;
 
 /// The longest time that a Question may stay open, in seconds: 30 days.
 const LONGEST_S: u64 = 30 * 86_400;
@@ -43,6 +46,17 @@ pub(crate) fn shown(row: &Record) -> Result<Question, Error> {
 
 /// What asking writes: the Question, that it is open, and the Message that shows it.
 pub(crate) fn asking(stored: &Stored, key: Option<String>, seq: Option<u64>, at: TimeMs) -> Vec<Write> {
+    asking_about(None, stored, key, seq, at)
+}
+
+/// The same, in reply to a Message.
+fn asking_about(
+    reply_to: Option<MessageId>,
+    stored: &Stored,
+    key: Option<String>,
+    seq: Option<u64>,
+    at: TimeMs,
+) -> Vec<Write> {
     let question = &stored.question;
     let (id, scope) = (RecordId(question.id.0), RecordId(question.conversation.0));
     // A Run's own timer ends its Questions.
@@ -58,7 +72,7 @@ pub(crate) fn asking(stored: &Stored, key: Option<String>, seq: Option<u64>, at:
         id: question.message,
         from: question.from.clone(),
         to: question.to.clone().into_iter().collect(),
-        reply_to: None,
+        reply_to,
         blocks: vec![Block::Known(block)],
         status: MessageStatus::Completed,
         origin,
@@ -140,6 +154,7 @@ impl Platform {
         let mut tries = Tries::default();
         loop {
             let found = self.writable(by, conversation).await?;
+            self.is_said_in(&found, new.reply_to).await?;
             let before = match &key {
                 Some(key) => self.by_key(Table::Question, found.scope(), key).await?,
                 None => self.get(Table::Question, RecordId(id.0)).await?,
@@ -162,10 +177,20 @@ impl Platform {
                 of_run: None,
                 sent: None,
             };
-            let mut writes = asking(&stored, key.clone(), None, at);
+            let mut writes = asking_about(new.reply_to, &stored, key.clone(), None, at);
             let asked = people.iter().filter(|person| new.to.as_ref().is_none_or(|to| to == *person));
             writes.extend(asked.map(|person| wake(person, conversation, "question", at)));
             self.attempt(&mut tries, Batch { expect: vec![found.unchanged()], writes }).await?;
+        }
+    }
+
+    /// That what a Question belongs to was said where it is asked.
+    async fn is_said_in(&self, found: &Found, message: Option<MessageId>) -> Result<(), Error> {
+        let Some(id) = message else { return Ok(()) };
+        let row = self.get(Table::Message, RecordId(id.0)).await?;
+        match row.is_some_and(|row| row.scope == found.scope()) {
+            true => Ok(()),
+            false => Err(Error::invalid("reply_to", "it is not a message of this conversation")),
         }
     }
 
@@ -426,10 +451,13 @@ fn check(new: &NewQuestion) -> Result<(), Error> {
     if new.to.as_ref().is_some_and(|to| to.kind() != ActorKind::Person) {
         return Err(Error::invalid("to", "a person"));
     }
+    if new.choices.len() > CHOICES {
+        return Err(Error::invalid("choices", format!("at most {CHOICES}")));
+    }
     let values: Vec<_> = new.choices.iter().map(|choice| &choice.value).collect();
     let doubled = values.iter().enumerate().any(|(at, value)| values.iter().skip(at + 1).any(|other| other == value));
-    if values.len() > 50 || doubled || values.iter().any(|value| value.is_empty() || value.len() > 1000) {
-        return Err(Error::invalid("choices", "at most 50, each value once, 1 to 1,000 bytes"));
+    if doubled || values.iter().any(|value| value.is_empty() || value.len() > 1000) {
+        return Err(Error::invalid("choices", "each value once, 1 to 1,000 bytes"));
     }
     let form = new.schema.is_some();
     if new.kind == AskKind::Confirm && (form || new.free_text || !new.choices.is_empty()) {
@@ -439,6 +467,9 @@ fn check(new: &NewQuestion) -> Result<(), Error> {
         return Err(Error::invalid("schema", "not together with choices or free text"));
     }
     if let Some(schema) = &new.schema {
+        if !schema.is_object() {
+            return Err(Error::invalid("schema", "a JSON Schema is an object"));
+        }
         let bytes = schema.to_string().len();
         if bytes > 64 << 10 {
             return Err(Error::TooLarge { what: "the schema", bytes, limit: 64 << 10 });

@@ -80,6 +80,13 @@ pub(crate) fn actor_feed(actor: &ActorKey) -> Feed {
 #[derive(Debug, Default)]
 pub(crate) struct Tries(u32);
 
+impl Tries {
+    /// Whether it was tried at all.
+    pub(crate) const fn any(&self) -> bool {
+        self.0 > 0
+    }
+}
+
 impl Platform {
     pub(crate) fn time(&self) -> TimeMs {
         self.clock.now()

@@ -51,8 +51,8 @@ pub struct NewToken {
     pub name: String,
     /// Who speaks with it.
     pub actor: ActorKey,
-    /// What it may do; at least one.
-    #[schema(min_items = 1)]
+    /// What it may do; 1 to 5.
+    #[schema(min_items = 1, max_items = 5)]
     pub roles: Vec<Role>,
     /// Days until it ends, 1 to 3660; it does not end without this.
     #[serde(default, skip_serializing_if = "Option::is_none")]

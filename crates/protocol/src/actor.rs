@@ -178,8 +178,8 @@ pub struct Actor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Registration {
-    /// Its name for people; at most 200 characters.
-    #[schema(max_length = 200)]
+    /// Its name for people; 1 to 200 characters.
+    #[schema(min_length = 1, max_length = 200)]
     pub name: String,
     /// What it does; at most 2,000 characters.
     #[serde(default)]

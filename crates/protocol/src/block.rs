@@ -1,12 +1,12 @@
 //! The typed parts of a Message.
 
 use crate::{ArtifactId, ErrorNote, QuestionId, Snapshot};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 /// One part of a Message. A type that this build does not know is kept as it came.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Block {
     /// A type of this build.
@@ -173,6 +173,12 @@ impl Block {
         }
     }
 
+    /// True for what has a type of this build and not its form: it is shown raw, and not written.
+    #[must_use]
+    pub fn is_misshapen(&self) -> bool {
+        matches!(self, Self::Unknown(_)) && KINDS.contains(&self.kind())
+    }
+
     /// True for what only the platform may write.
     #[must_use]
     pub fn is_reserved(&self) -> bool {
@@ -204,6 +210,38 @@ impl Block {
         }
     }
 }
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let map = serde_json::Map::deserialize(deserializer)?;
+        // Without this a number would pass for the name of a type.
+        if !map.get("type").is_some_and(Value::is_string) {
+            return Ok(Self::Unknown(map));
+        }
+        let value = Value::Object(map);
+        match (KnownBlock::deserialize(&value), value) {
+            (Ok(known), _) => Ok(Self::Known(known)),
+            (Err(_), Value::Object(map)) => Ok(Self::Unknown(map)),
+            (Err(error), _) => Err(serde::de::Error::custom(error)),
+        }
+    }
+}
+
+/// The names of the types of this build.
+const KINDS: [&str; 12] = [
+    "text",
+    "markdown",
+    "reasoning",
+    "tool",
+    "plan",
+    "progress",
+    "artifact",
+    "result",
+    "ask",
+    "confirm",
+    "reply",
+    "error",
+];
 
 impl KnownBlock {
     /// The name of its type.
@@ -245,6 +283,11 @@ mod tests {
         assert_eq!(text.words(), "hi");
         // Of a reserved type, but in no form of ours: still reserved.
         let forged: Block = serde_json::from_str(r#"{"type":"confirm","question":7}"#).unwrap();
-        assert!(forged.is_reserved());
+        assert!(forged.is_reserved() && forged.is_misshapen());
+        // A number is no name, though it could count the types.
+        let number: Block = serde_json::from_str(r#"{"type":7}"#).unwrap();
+        assert_eq!((number.kind(), number.is_misshapen()), ("", false));
+        let broken: Block = serde_json::from_str(r#"{"type":"text","text":7}"#).unwrap();
+        assert!(broken.is_misshapen() && !block.is_misshapen());
     }
 }

@@ -73,10 +73,12 @@ pub struct ChangeConversation {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberChange {
-    /// Who is added.
+    /// Who is added; at most 200.
     #[serde(default)]
+    #[schema(max_items = 200)]
     pub add: Vec<ActorKey>,
-    /// Who is removed. The organiser stays.
+    /// Who is removed; at most 200. The organiser stays.
     #[serde(default)]
+    #[schema(max_items = 200)]
     pub remove: Vec<ActorKey>,
 }

@@ -197,6 +197,7 @@ pub struct NewQuestion {
     pub free_text: bool,
     /// The JSON Schema of the answer; not together with choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub schema: Option<Value>,
     /// The exact call that a Confirm is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]

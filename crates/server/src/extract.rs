@@ -164,20 +164,20 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         // Otherwise a list would pass for an object whose names are left out.
-        serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| of_json(&error, String::new()))?;
+        serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| Refusal::malformed(error.to_string()))?;
         return Err(Refusal::invalid("", "the body is no JSON object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let field = error.path().to_string();
-        of_json(error.inner(), field)
+        // The reader calls some values that do not fit, null among them, an error of syntax.
+        if error.inner().is_data() || serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+            Refusal::invalid(error.path().to_string(), error.inner().to_string())
+        } else {
+            Refusal::malformed(error.inner().to_string())
+        }
     })?;
-    reader.end().map_err(|error| of_json(&error, String::new()))?;
+    reader.end().map_err(|error| Refusal::malformed(error.to_string()))?;
     Ok(value)
-}
-
-fn of_json(error: &serde_json::Error, field: String) -> Refusal {
-    if error.is_data() { Refusal::invalid(field, error.to_string()) } else { Refusal::malformed(error.to_string()) }
 }
 
 /// The whole body, or a refusal once it is clear that it is too large or comes too slowly.

@@ -42,6 +42,9 @@ const KEYED: [&str; 6] = ["open_conversation", "say", "begin_message", "ask", "c
 /// Changes that take `If-Match`.
 const MATCHED: [&str; 2] = ["change_conversation", "change_members"];
 
+/// Operations whose body may be left out.
+const BODILESS: [&str; 3] = ["attach", "cancel_call", "end_message"];
+
 /// The description, as JSON text with a line feed at its end.
 #[must_use]
 pub fn openapi() -> String {
@@ -66,6 +69,8 @@ pub fn openapi() -> String {
     for (name, schema) in unnamed() {
         document["components"]["schemas"][name] = serde_json::to_value(schema).unwrap_or_default();
     }
+    document["components"]["schemas"]["Block"] = block();
+    exact(&mut document);
     let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::iter_mut);
     for (path, item) in paths {
         for (method, operation) in item.as_object_mut().into_iter().flat_map(Map::iter_mut) {
@@ -77,27 +82,56 @@ pub fn openapi() -> String {
     text
 }
 
+/// A Block: one of this build, or any other object with a type. The first is one of the second, too.
+fn block() -> Value {
+    let kind = json!({"type": "string", "minLength": 1});
+    let unknown = json!({
+        "type": "object", "required": ["type"], "properties": {"type": kind},
+        "description": "Anything else: it is kept as it came.",
+    });
+    let known = json!({"$ref": "#/components/schemas/KnownBlock"});
+    json!({"description": "One part of a Message. `ask`, `confirm` and `reply` are written by the platform only.",
+        "anyOf": [known, unknown]})
+}
+
+/// Says the true range of numbers without a sign: the usual formats are those of numbers with one.
+fn exact(value: &mut Value) {
+    let unsigned = value.get("minimum").and_then(Value::as_i64).is_some_and(|least| least >= 0);
+    match value {
+        Value::Object(map) => {
+            if unsigned && map.get("format").is_some_and(|format| format == "int32") {
+                map.insert("format".to_owned(), json!("uint32"));
+                map.entry("maximum").or_insert(json!(u32::MAX));
+            } else if unsigned && map.get("format").is_some_and(|format| format == "int64") {
+                map.insert("format".to_owned(), json!("uint64"));
+            }
+            map.values_mut().for_each(exact);
+        }
+        Value::Array(all) => all.iter_mut().for_each(exact),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+type Named = (String, RefOr<Schema>);
+
 /// Schemas that no body names: refusals, what streams carry, and what stands in paths.
-fn unnamed() -> Vec<(String, RefOr<Schema>)> {
-    fn one<T: ToSchema>(all: &mut Vec<(String, RefOr<Schema>)>) {
+fn unnamed() -> Vec<Named> {
+    fn one<T: ToSchema>(all: &mut Vec<Named>) {
         all.push((T::name().into_owned(), T::schema()));
         T::schemas(all);
     }
     let mut all = Vec::new();
-    let some: [fn(&mut Vec<(String, RefOr<Schema>)>); 11] = [
-        one::<Problem>,
-        one::<FeedEvent>,
-        one::<Delta>,
-        one::<ActorKind>,
-        one::<ActorKey>,
-        one::<ConversationId>,
-        one::<MessageId>,
-        one::<QuestionId>,
-        one::<HarnessCallId>,
-        one::<ArtifactId>,
-        one::<TokenId>,
-    ];
-    some.iter().for_each(|add| add(&mut all));
+    one::<Problem>(&mut all);
+    one::<FeedEvent>(&mut all);
+    one::<Delta>(&mut all);
+    one::<ActorKind>(&mut all);
+    one::<ActorKey>(&mut all);
+    one::<ConversationId>(&mut all);
+    one::<MessageId>(&mut all);
+    one::<QuestionId>(&mut all);
+    one::<HarnessCallId>(&mut all);
+    one::<ArtifactId>(&mut all);
+    one::<TokenId>(&mut all);
     all
 }
 
@@ -112,7 +146,8 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
     let named = operation["operationId"].as_str().unwrap_or_default().to_owned();
     let has_body = operation.get("requestBody").is_some();
     let has_query = operation["parameters"].as_array().is_some_and(|all| all.iter().any(|one| one["in"] == "query"));
-    let is_open = operation.get("security").is_some();
+    // Counters may be private.
+    let is_open = operation.get("security").is_some() && path != "/metrics";
     let is_write = method != "get" && !is_open;
     let mut refusals = ALWAYS.to_vec();
     let mut add = |when: bool, some: &[(u16, &'static str)]| refusals.extend(some.iter().filter(|_| when));
@@ -125,6 +160,9 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
     for (status, description) in refusals {
         let content = json!({ PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}} });
         operation["responses"][status.to_string()] = json!({"description": description, "content": content});
+    }
+    if BODILESS.contains(&named.as_str()) {
+        operation["requestBody"]["required"] = json!(false);
     }
     if KEYED.contains(&named.as_str()) {
         header(

@@ -47,7 +47,7 @@ async fn list_actors(
 
 /// Reads an Actor.
 #[utoipa::path(get, path = "/v1/actors/{kind}/{key}", tag = "actors",
-    params(("kind" = ActorKind, Path, description = "The kind"), ("key" = String, Path, description = "The key")),
+    params(("kind" = ActorKind, Path, description = "The kind"), ("key" = String, Path, description = "The key", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")),
     responses((status = 200, description = "The Actor", body = Actor)))]
 async fn get_actor(
     State(app): State<App>,
@@ -59,7 +59,7 @@ async fn get_actor(
 
 /// Announces an Actor and renews its lease: one's own, or as an admin any.
 #[utoipa::path(put, path = "/v1/actors/{kind}/{key}", tag = "actors",
-    params(("kind" = ActorKind, Path, description = "The kind"), ("key" = String, Path, description = "The key")),
+    params(("kind" = ActorKind, Path, description = "The kind"), ("key" = String, Path, description = "The key", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")),
     request_body = Registration, responses((status = 200, description = "The Actor as it is now", body = Actor)))]
 async fn register_actor(
     State(app): State<App>,
@@ -72,7 +72,7 @@ async fn register_actor(
 
 /// Reads a role of an Operator.
 #[utoipa::path(get, path = "/v1/actors/operator/{key}/{role}", tag = "actors",
-    params(("key" = String, Path, description = "The Operator"), ("role" = String, Path, description = "The role")),
+    params(("key" = String, Path, description = "The Operator", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$"), ("role" = String, Path, description = "The role", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")),
     responses((status = 200, description = "The Actor", body = Actor)))]
 async fn get_role(
     State(app): State<App>,
@@ -84,7 +84,7 @@ async fn get_role(
 
 /// Announces a role of an Operator and renews its lease.
 #[utoipa::path(put, path = "/v1/actors/operator/{key}/{role}", tag = "actors",
-    params(("key" = String, Path, description = "The Operator"), ("role" = String, Path, description = "The role")),
+    params(("key" = String, Path, description = "The Operator", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$"), ("role" = String, Path, description = "The role", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")),
     request_body = Registration, responses((status = 200, description = "The Actor as it is now", body = Actor)))]
 async fn register_role(
     State(app): State<App>,

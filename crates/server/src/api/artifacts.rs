@@ -12,12 +12,30 @@ use axum::response::{IntoResponse, Response};
 use loopd_protocol::{Artifact, ArtifactId, ConversationId};
 use serde::Deserialize;
 use std::fmt::Write as _;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// The media type of bytes of which nobody said more.
 const BYTES: &str = "application/octet-stream";
+
+/// Types that are told back, besides audio and video.
+const HARMLESS: [&str; 14] = [
+    "application/gzip",
+    "application/json",
+    "application/jsonl",
+    "application/pdf",
+    "application/zip",
+    "image/avif",
+    "image/bmp",
+    "image/gif",
+    "image/jpeg",
+    "image/png",
+    "image/webp",
+    "text/csv",
+    "text/markdown",
+    "text/plain",
+];
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(attach)).routes(routes!(download))
@@ -28,13 +46,20 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 struct AttachQuery {
     /// The file's name: no path, at most 200 characters.
+    #[param(min_length = 1, max_length = 200)]
     name: String,
 }
+
+/// The bytes of a file, whatever they are.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code, reason = "it is described, and never made")]
+struct Bytes(Vec<u8>);
 
 /// Attaches a file: the body is its bytes, `Content-Type` its media type.
 #[utoipa::path(post, path = "/v1/conversations/{conversation}/artifacts", tag = "artifacts",
     params(("conversation" = ConversationId, Path, description = "Where"), AttachQuery),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The bytes"),
+    request_body(content = Bytes, content_type = "*/*", description = "The bytes"),
     responses((status = 201, description = "It is attached", body = Artifact)))]
 async fn attach(
     State(app): State<App>,
@@ -65,10 +90,10 @@ async fn attach(
 /// Reads the bytes of a file. Browsers save them; none shows them.
 #[utoipa::path(get, path = "/v1/artifacts/{artifact}", tag = "artifacts",
     params(("artifact" = ArtifactId, Path, description = "Which one")),
-    responses((status = 200, description = "The bytes", content((Vec<u8> = "application/octet-stream")))))]
+    responses((status = 200, description = "The bytes", content((Bytes = "*/*")))))]
 async fn download(State(app): State<App>, By(by): By, Segment(id): Segment<ArtifactId>) -> Answer<Response> {
     let (artifact, bytes) = app.platform().artifact(&by, id).await?;
-    let kind = HeaderValue::from_str(&artifact.media_type).unwrap_or(HeaderValue::from_static(BYTES));
+    let kind = HeaderValue::from_str(harmless(&artifact.media_type)).unwrap_or(HeaderValue::from_static(BYTES));
     let mut response = (StatusCode::OK, Body::from(bytes)).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, kind);
@@ -78,6 +103,14 @@ async fn download(State(app): State<App>, By(by): By, Segment(id): Segment<Artif
         headers.insert(name, value);
     }
     Ok(response)
+}
+
+/// The type as it was said, where browsers only show or play it. What they might run is bytes to them, whatever else
+/// keeps them from running it.
+fn harmless(media_type: &str) -> &str {
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let shown = essence.starts_with("audio/") || essence.starts_with("video/") || HARMLESS.contains(&essence.as_str());
+    if shown { media_type } else { BYTES }
 }
 
 /// The name twice: plain, for whoever reads nothing else, and as RFC 8187 says.

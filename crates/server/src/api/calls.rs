@@ -3,7 +3,7 @@
 use crate::App;
 use crate::auth::By;
 use crate::extract::{Json, JsonOr, Key, ListQuery, Params, Reply, Segment, paging};
-use crate::refusal::Answer;
+use crate::refusal::{Answer, Refusal};
 use axum::extract::State;
 use loopd_protocol::{
     Budget, Called, ConversationId, HarnessCall, HarnessCallId, NewCall, Page, Steer, Steered, Target,
@@ -70,11 +70,14 @@ async fn get_call(
     Ok(Reply::ok(app.engine.harness_call(&by, id).await?))
 }
 
+/// The longest reason, in characters.
+const REASON: usize = 1000;
+
 /// Why somebody wishes an end.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {
-    /// In words.
+    /// In words; at most 1,000 characters.
     #[serde(default)]
     #[schema(max_length = 1000)]
     reason: String,
@@ -82,7 +85,7 @@ struct Cancel {
 
 /// Wishes that a call ends. Whether it did, its phase tells.
 #[utoipa::path(post, path = "/v1/calls/{call}/cancel", tag = "calls",
-    params(("call" = HarnessCallId, Path, description = "Which one")), request_body = Option<Cancel>,
+    params(("call" = HarnessCallId, Path, description = "Which one")), request_body = Cancel,
     responses((status = 200, description = "As it is now", body = HarnessCall)))]
 async fn cancel_call(
     State(app): State<App>,
@@ -90,6 +93,9 @@ async fn cancel_call(
     Segment(id): Segment<HarnessCallId>,
     JsonOr(cancel): JsonOr<Cancel>,
 ) -> Answer<Reply<HarnessCall>> {
+    if cancel.reason.chars().count() > REASON {
+        return Err(Refusal::invalid("reason", "at most 1,000 characters"));
+    }
     Ok(Reply::ok(app.engine.cancel(&by, id, &cancel.reason).await?))
 }
 

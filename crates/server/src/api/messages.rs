@@ -123,6 +123,9 @@ async fn update_message(
     Segment(id): Segment<MessageId>,
     Json(update): Json<Update>,
 ) -> Answer<Reply<Message>> {
+    if update.revision == 0 {
+        return Err(Refusal::invalid("revision", "that of the message as it was read: 1 or more"));
+    }
     Ok(Reply::ok(app.platform().update(&by, id, update).await?))
 }
 

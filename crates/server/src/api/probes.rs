@@ -40,8 +40,8 @@ async fn readyz(State(app): State<App>) -> Answer<&'static str> {
     Ok("ready\n")
 }
 
-/// Counters in the text format of Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "probes",
+/// Counters in the text format of Prometheus. Where the server is so configured, for admins only.
+#[utoipa::path(get, path = "/metrics", tag = "probes", security((), ("token" = []), ("cookie" = [])),
     responses((status = 200, description = "Counters", body = String, content_type = "text/plain; version=0.0.4")))]
 async fn metrics(State(app): State<App>, peer: Option<Extension<Peer>>, headers: HeaderMap) -> Answer<Response> {
     if app.config.private_metrics {

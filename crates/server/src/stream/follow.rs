@@ -27,11 +27,13 @@ pub(crate) struct Followed {
     pub(crate) position: u64,
     /// Whether more may come.
     pub(crate) open: bool,
+    /// Whether it is somebody's to follow because of another Conversation, whose changes this Feed does not tell.
+    pub(crate) indirect: bool,
 }
 
 impl Followed {
-    pub(crate) const fn at(name: FeedName, position: u64) -> Self {
-        Self { name, position, open: true }
+    pub(crate) const fn at(name: FeedName, position: u64, indirect: bool) -> Self {
+        Self { name, position, open: true, indirect }
     }
 }
 
@@ -133,7 +135,8 @@ impl Following {
                 () = self.listener.rung() => {}
                 () = tokio::time::sleep_until(self.beat) => {}
                 Some(heard) = self.deltas.next(), if !self.deltas.is_empty() => {
-                    let text = self.delta(heard);
+                    let text = self.delta(heard).await;
+                    self.ended = !self.feeds.iter().any(|feed| feed.open);
                     if !text.is_empty() {
                         return Some(text);
                     }
@@ -167,6 +170,9 @@ impl Following {
     /// Reads a page of a Feed.
     async fn read(&mut self, index: usize) -> String {
         let mut out = String::new();
+        if !self.may_go_on(index, &mut out).await {
+            return out;
+        }
         let Some((name, position)) =
             self.feeds.get(index).filter(|feed| feed.open).map(|feed| (feed.name.clone(), feed.position))
         else {
@@ -185,11 +191,8 @@ impl Following {
         }
         let mut delivered = 0;
         for event in events {
-            if let Err(code) = may_go_on(&self.app, &self.principal, &name, &event.event).await {
-                match code {
-                    Some(code) => self.close(index, code, &mut out),
-                    None => drop(self.later.insert(index)),
-                }
+            // Who was a member when the stream began may be none any more: asked before every event that can say so.
+            if matches!(event.event, Event::Conversation { .. }) && !self.may_follow(index, &mut out).await {
                 break;
             }
             let Some(feed) = self.feeds.get_mut(index) else { break };
@@ -209,6 +212,29 @@ impl Following {
         }
         self.app.metrics.events(delivered);
         out
+    }
+
+    /// Of a Feed that does not tell it, whether its follower still may.
+    async fn may_go_on(&mut self, index: usize, out: &mut String) -> bool {
+        let indirect = self.feeds.get(index).is_some_and(|feed| feed.open && feed.indirect);
+        !indirect || self.may_follow(index, out).await
+    }
+
+    /// Whether the Feed is still the caller's to follow. It is closed if not, and read later if nobody can tell now.
+    async fn may_follow(&mut self, index: usize, out: &mut String) -> bool {
+        let Some(name) = self.feeds.get(index).map(|feed| feed.name.clone()) else { return false };
+        match self.app.platform().may_follow(&self.principal.caller, &name).await {
+            Ok(()) => true,
+            Err(error @ (Error::Forbidden(_) | Error::NotFound { .. })) => {
+                self.close(index, error.code(), out);
+                false
+            }
+            Err(error) => {
+                tracing::warn!(%error, feed = %name, "nobody can tell who may follow; it is asked again");
+                self.later.insert(index);
+                false
+            }
+        }
     }
 
     fn advance(&mut self, index: usize, position: u64) {
@@ -237,8 +263,12 @@ impl Following {
         self.deltas.push(wait(index, receiver));
     }
 
-    fn delta(&mut self, (index, receiver, heard): Heard) -> String {
+    async fn delta(&mut self, (index, receiver, heard): Heard) -> String {
         let mut out = String::new();
+        if !self.may_go_on(index, &mut out).await {
+            self.deaf.insert(index);
+            return out;
+        }
         if !self.feeds.get(index).is_some_and(|feed| feed.open) {
             return out;
         }
@@ -252,24 +282,6 @@ impl Following {
             Err(RecvError::Closed) => drop(self.deaf.insert(index)),
         }
         out
-    }
-}
-
-/// Who was a member when the stream began may be none any more: asked before every event that can say so. `None` is that
-/// nobody can tell now.
-async fn may_go_on(
-    app: &App,
-    principal: &Principal,
-    name: &FeedName,
-    event: &Event,
-) -> Result<(), Option<&'static str>> {
-    if !matches!(event, Event::Conversation { .. }) {
-        return Ok(());
-    }
-    match app.platform().may_follow(&principal.caller, name).await {
-        Ok(()) => Ok(()),
-        Err(error @ (Error::Forbidden(_) | Error::NotFound { .. })) => Err(Some(error.code())),
-        Err(_) => Err(None),
     }
 }
 

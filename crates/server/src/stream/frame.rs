@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 
 /// Nothing, so that proxies and clients see that the stream lives.
 pub(crate) const HEARTBEAT: &str = ":\n\n";
-/// The last that a stream says when the server stops.
-pub(crate) const STOPPING: &str = ": the server stops; come back with the last id\n\n";
+/// The last that a stream says when the server stops: come back with the last id.
+pub(crate) const STOPPING: &str = "event: stopping\ndata: {}\n\n";
 
 /// Milliseconds after which browsers come back.
 const RETRY_MS: u32 = 2000;

@@ -43,7 +43,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 
 /// Follows Feeds: server-sent events. The first is `hello` with the positions where it begins. Durable events are named
 /// after their type and carry a FeedEvent and an id; `delta` carries a Delta and no id; `reset` says that events are
-/// missing before the positions it names, so that the client reads anew; `closed` says that nothing more comes from a Feed.
+/// missing before the positions it names, so that the client reads anew; `closed` says that nothing more comes from a Feed;
+/// `stopping` says that the server stops: come back with the last id.
 #[utoipa::path(get, path = "/v1/stream", tag = "streams",
     params(
         ("feed" = Vec<String>, Query, description = "`conversation/con_…` or `actor/kind/key`; many times for many"),
@@ -137,6 +138,40 @@ fn cursor_of(headers: &HeaderMap, asked: Option<&str>) -> Answer<BTreeMap<FeedNa
     }
 }
 
+/// Feeds, each with something that was found out about it.
+type Named<T> = Vec<(FeedName, T)>;
+
+/// The Feeds that the caller may follow, and whether because of another Conversation; and those that are not there for
+/// them any more, with why.
+async fn admitted(
+    app: &App,
+    principal: &Principal,
+    names: Vec<FeedName>,
+    cursor: &BTreeMap<FeedName, u64>,
+) -> Answer<(Named<bool>, Named<&'static str>)> {
+    let (mut open, mut closed, mut refused) = (Vec::new(), Vec::new(), None);
+    let (platform, caller) = (app.platform(), &principal.caller);
+    for name in names {
+        let may = match &name {
+            FeedName::Conversation(id) => platform.conversation(caller, *id).await.map(|found| found.work_of.is_some()),
+            FeedName::Actor(_) => platform.may_follow(caller, &name).await.map(|()| false),
+        };
+        match may {
+            Ok(indirect) => open.push((name, indirect)),
+            // It was there when the cursor was made: a client that comes back is told, and keeps its other Feeds.
+            Err(error @ (Error::NotFound { .. } | Error::Forbidden(_))) if cursor.contains_key(&name) => {
+                closed.push((name, error.code()));
+                refused = Some(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match refused {
+        Some(error) if open.is_empty() => Err(error.into()),
+        Some(_) | None => Ok((open, closed)),
+    }
+}
+
 async fn open(app: App, principal: Principal, headers: &HeaderMap, asked: Asked) -> Answer<Response> {
     if !app.is_ready() {
         return Err(Refusal::draining());
@@ -153,28 +188,13 @@ async fn open(app: App, principal: Principal, headers: &HeaderMap, asked: Asked)
         .rates
         .stream(principal.who, app.limits())
         .inspect_err(|refusal| app.metrics.rate_limited(refusal.code()))?;
-    let mut begin = Begin::default();
-    let mut refused = None;
-    let mut open = Vec::new();
-    for name in names {
-        match app.platform().may_follow(&principal.caller, &name).await {
-            Ok(()) => open.push(name),
-            // It was there when the cursor was made: a client that comes back is told, and keeps its other Feeds.
-            Err(error @ (Error::NotFound { .. } | Error::Forbidden(_))) if cursor.contains_key(&name) => {
-                begin.closed.push((name, error.code()));
-                refused = Some(error);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    match refused {
-        Some(error) if open.is_empty() => return Err(error.into()),
-        Some(_) | None => {}
-    }
+    let (open, closed) = admitted(&app, &principal, names, &cursor).await?;
+    let mut begin = Begin { feeds: Vec::new(), closed };
     // Registered before heads are read, so that nothing falls between the two.
-    let listener = app.hub.listen(open.iter().map(FeedName::feed).collect());
-    let heads = app.platform().positions(&open).await?;
-    for (name, head) in open.into_iter().zip(heads) {
+    let listener = app.hub.listen(open.iter().map(|(name, _)| name.feed()).collect());
+    let names: Vec<_> = open.iter().map(|(name, _)| name.clone()).collect();
+    let heads = app.platform().positions(&names).await?;
+    for ((name, indirect), head) in open.into_iter().zip(heads) {
         let position = match cursor.get(&name) {
             Some(position) if *position > head => {
                 return Err(not_a_cursor(&format!(
@@ -185,7 +205,7 @@ async fn open(app: App, principal: Principal, headers: &HeaderMap, asked: Asked)
             None if asked.from_start == Some(true) => 0,
             None => head,
         };
-        begin.feeds.push(Followed::at(name, position));
+        begin.feeds.push(Followed::at(name, position, indirect));
     }
     let body = Body::from_stream(follow::follow(app, principal, begin, listener, slot));
     Ok((SAID, body).into_response())

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 #[test]
 fn the_committed_description_is_current() {
+    // `UPDATE_EXPECT=1 cargo test -p loopd-server openapi` writes it anew.
     expect_file!["../../openapi.json"].assert_eq(&loopd_server::openapi());
 }
 
@@ -13,6 +14,9 @@ fn the_committed_description_is_current() {
 fn every_operation_is_whole() {
     let document = description();
     assert_eq!(document["openapi"], "3.1.0");
+    let schemes = document["components"]["securitySchemes"].as_object().unwrap();
+    let asked = document["security"].as_array().unwrap().iter().flat_map(|one| one.as_object().unwrap().keys());
+    assert_eq!(schemes.keys().collect::<BTreeSet<_>>(), asked.collect());
     let mut names = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -25,6 +29,17 @@ fn every_operation_is_whole() {
                 let schema = &response["content"]["application/problem+json"]["schema"]["$ref"];
                 assert_eq!(schema, "#/components/schemas/Problem", "{at} {status}");
             }
+            let has = |statuses: &[&str]| statuses.iter().all(|status| responses.contains_key(*status));
+            assert!(has(&["400", "403", "431", "500", "503"]), "{at}");
+            // Whoever may come in without a token is named; all others are asked for one, as the whole document says.
+            let open = matches!(
+                path.as_str(),
+                "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/sign-in" | "/v1/sign-in"
+            );
+            assert_eq!(operation.get("security").is_some(), open, "{at}");
+            assert!(open || has(&["401", "429"]), "{at}");
+            assert!(operation.get("requestBody").is_none() || has(&["408", "413", "415", "422"]), "{at}");
+            assert!(open || method == "get" || has(&["409", "507"]), "{at}");
             let declared = operation["parameters"].as_array().into_iter().flatten();
             let declared: BTreeSet<_> =
                 declared.filter(|one| one["in"] == "path").map(|one| one["name"].as_str().unwrap()).collect();

@@ -46,6 +46,25 @@ async fn a_code_is_good_once_and_for_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_many_who_show_one_code_at_once_one_comes_in() {
+    let world = World::configured(|config| config.limits.failures_per_minute = 1000).await;
+    let (code, other) = (world.server.sign_in_code().unwrap(), world.server.sign_in_code().unwrap());
+    let all = (0..50).map(|number| {
+        let ask = if number % 2 == 0 { exchange(&code) } else { Ask::get(format!("/sign-in?code={code}")) };
+        world.send(ask)
+    });
+    let got = futures::future::join_all(all).await;
+    let came_in = got.iter().filter(|got| got.headers.contains_key("set-cookie")).count();
+    let refused = got.iter().filter(|got| got.status == StatusCode::UNAUTHORIZED).count();
+    assert_eq!((came_in, refused), (1, 49));
+    // What becomes of one code is nothing to another; and something like a code is none.
+    for wrong in ["", " ", &other[1..], &format!("{other}x"), &other.to_uppercase(), &"x".repeat(100_000)] {
+        assert_eq!(world.send(exchange(wrong)).await.brief(), "401 unauthenticated");
+    }
+    assert_eq!(world.send(exchange(&other)).await.brief(), "200");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_address_loses_its_code_by_a_redirect() {
     let world = World::new().await;
     let page = |code: &str, method: &str| {
@@ -156,23 +175,23 @@ async fn signing_out_makes_the_cookie_and_its_copies_worthless() {
 async fn who_guesses_waits_and_their_neighbours_do_not() {
     let world = World::configured(|config| config.limits.failures_per_minute = 5).await;
     let good = world.server.sign_in_code().unwrap();
-    world.send(Ask::get("/v1/whoami").by(&world.ann).from_peer("192.0.2.7")).await;
+    world.send(Ask::get("/v1/whoami").by(&world.ann).peer("192.0.2.7")).await;
     for _ in 0..5 {
-        let got = world.send(exchange("guessed").from_peer("192.0.2.7")).await;
+        let got = world.send(exchange("guessed").peer("192.0.2.7")).await;
         assert_eq!(got.brief(), "401 unauthenticated");
     }
-    let got = world.send(exchange("guessed").from_peer("192.0.2.7")).await;
+    let got = world.send(exchange("guessed").peer("192.0.2.7")).await;
     assert_eq!((got.brief().as_str(), got.header("retry-after")), ("429 rate", "12"));
     // The limit holds for right codes and for tokens alike, and also behind a mapped address.
-    assert_eq!(world.send(exchange(&good).from_peer("::ffff:192.0.2.7")).await.brief(), "429 rate");
-    let stranger = Ask::get("/v1/whoami").by("loopd_guessed").from_peer("192.0.2.7");
+    assert_eq!(world.send(exchange(&good).peer("::ffff:192.0.2.7")).await.brief(), "429 rate");
+    let stranger = Ask::get("/v1/whoami").by("loopd_guessed").peer("192.0.2.7");
     assert_eq!(world.send(stranger).await.brief(), "429 rate");
     // Whom the server knows from before is not held up, and neither is another address.
-    assert_eq!(world.send(Ask::get("/v1/whoami").by(&world.ann).from_peer("192.0.2.7")).await.brief(), "200");
-    assert_eq!(world.send(Ask::get("/v1/whoami").by(&world.ben).from_peer("192.0.2.8")).await.brief(), "200");
-    assert_eq!(world.send(exchange(&good).from_peer("192.0.2.8")).await.brief(), "200");
+    assert_eq!(world.send(Ask::get("/v1/whoami").by(&world.ann).peer("192.0.2.7")).await.brief(), "200");
+    assert_eq!(world.send(Ask::get("/v1/whoami").by(&world.ben).peer("192.0.2.8")).await.brief(), "200");
+    assert_eq!(world.send(exchange(&good).peer("192.0.2.8")).await.brief(), "200");
     tokio::time::advance(Duration::from_secs(12)).await;
-    assert_eq!(world.send(exchange("guessed").from_peer("192.0.2.7")).await.brief(), "401 unauthenticated");
+    assert_eq!(world.send(exchange("guessed").peer("192.0.2.7")).await.brief(), "401 unauthenticated");
     let audit = world.send(Ask::get("/v1/audit").by(&world.root)).await.json();
     let refused = audit["items"].as_array().unwrap().iter().filter(|line| line["action"] == "sign_in.refused");
     assert!(refused.clone().all(|line| line["detail"] == "from 192.0.2.7"));

@@ -1,17 +1,11 @@
 //! Streams: what they say first, what they say later, and when they end.
 
-use crate::world::{Ask, Listening, Options, Sent, World, plain};
+use crate::listening::{Listening, Sent};
+use crate::stores::Watched;
+use crate::world::{Ask, Options, World, plain};
 use axum::http::StatusCode;
-use expect_test::expect;
-use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
-use loopd_store::{
-    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hint, Hints, InboxItem, MemoryStore, Page, Query, QuestionRow,
-    Receipt, Record, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId,
-};
 use serde_json::json;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::broadcast;
 
 fn names(events: &[Sent]) -> Vec<&str> {
     events.iter().map(|sent| sent.event.as_str()).collect()
@@ -217,13 +211,14 @@ async fn an_erased_feed_is_said_to_be_gone() {
     );
     let events = stream.events().await;
     assert_eq!(names(&events), ["reset", "conversation_deleted", "closed"]);
-    let rendered: Vec<_> = events.iter().map(|sent| format!("{} {}\n", sent.event, sent.data)).collect();
-    expect![[r#"
-        reset {"positions":{"conversation/con_1":4}}
-        conversation_deleted {"feed":"conversation/con_1","position":5,"at":1700000000000,"event":{"type":"conversation_deleted","conversation":"con_1"}}
-        closed {"feed":"conversation/con_1","code":"deleted"}
-    "#]]
-    .assert_eq(&plain(&rendered.concat()));
+    let (reset, deleted, closed) = (events[0].json(), events[1].json(), events[2].json());
+    let name = format!("conversation/{conversation}");
+    // Everything before the last event is gone, and the last one is there.
+    let last = deleted["position"].as_u64().unwrap();
+    assert!(last >= 5, "{last}");
+    assert_eq!(reset, json!({"positions": {name.as_str(): last - 1}}));
+    assert_eq!(deleted["event"], json!({"type": "conversation_deleted", "conversation": conversation}));
+    assert_eq!(closed, json!({"feed": name, "code": "deleted"}));
     assert!(stream.over);
 }
 
@@ -278,65 +273,9 @@ async fn a_revoked_token_ends_its_streams_and_a_signed_out_cookie_too() {
     assert!(stream.over && browser.over);
 }
 
-/// A store that hears no hints, as if all of them were lost.
-struct Deaf(MemoryStore, broadcast::Sender<Hint>);
-
-#[async_trait::async_trait]
-impl Store for Deaf {
-    async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError> {
-        self.0.commit(batch).await
-    }
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        self.0.claim(claim).await
-    }
-    async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError> {
-        self.0.heartbeat(worker, until).await
-    }
-    async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        self.0.run(run).await
-    }
-    async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
-        self.0.runs(filter).await
-    }
-    async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.0.entries(run, after, limit).await
-    }
-    async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError> {
-        self.0.snapshot(run).await
-    }
-    async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.0.inbox(run, limit).await
-    }
-    async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError> {
-        self.0.questions(run, limit).await
-    }
-    async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.blob(digest).await
-    }
-    async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
-        self.0.next_wake().await
-    }
-    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
-        self.0.records(query).await
-    }
-    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
-        self.0.feed(feed, after, limit).await
-    }
-    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
-        self.0.feed_heads(feeds).await
-    }
-    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
-        self.0.counter(counter).await
-    }
-    fn hints(&self) -> Hints {
-        self.1.subscribe()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_lost_hint_is_made_up_for_by_the_next_heartbeat() {
-    let store: Arc<dyn Store> = Arc::new(Deaf(MemoryStore::new(), broadcast::Sender::new(1)));
-    let world = World::with(Options { store: Some(store), ..Options::default() }).await;
+    let world = World::with(Options { store: Watched::deaf(), ..Options::default() }).await;
     let conversation = world.conversation(&[]).await;
     let mut early = world.listen(&world.ann, feed(&conversation), None).await;
     early.events().await;
@@ -369,4 +308,86 @@ async fn a_long_feed_is_read_in_pages_and_a_busy_one_does_not_keep_the_others_wa
     assert!(of_quiet <= 2, "{of_quiet} of {}", pieces.len());
     assert_eq!(pieces.concat().matches("event: message\n").count(), 101);
     assert!(pieces.iter().all(|piece| piece.matches("event: message\n").count() <= 32));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_costs_no_memory_but_a_page() {
+    let world = World::configured(|config| config.limits.requests_burst = 10_000).await;
+    let conversation = world.conversation(&[]).await;
+    let mut slow = world.listen(&world.ann, feed(&conversation), None).await;
+    slow.piece().await;
+    for number in 0..500 {
+        world.say(&world.ann, &conversation, &number.to_string()).await;
+    }
+    // Nothing is read for whoever takes nothing, and one page for whoever takes one piece.
+    assert_eq!(world.store.reads(), 0);
+    let piece = slow.piece().await.unwrap();
+    assert_eq!((world.store.reads(), piece.matches("event: message\n").count()), (1, 32));
+    assert_eq!(names(&slow.events().await).len(), 500 - 32);
+    assert!(world.store.reads() < 40, "{}", world.store.reads());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cursors_of_others_and_of_nobody_open_nothing_more() {
+    let world = World::new().await;
+    let conversation = world.conversation(&["person/ben"]).await;
+    let mut mine = world.listen(&world.ann, format!("{}&feed=actor/person/ann", feed(&conversation)), None).await;
+    let cursor = mine.events().await[0].id.clone().unwrap();
+    // A cursor is a place, and no right: of Feeds that are not asked for it says nothing.
+    let mut his = world.listen(&world.ben, feed(&conversation), Some(&cursor)).await;
+    assert_eq!(his.events().await[0].json()["positions"].as_object().unwrap().len(), 1);
+    let got = world.send(Ask::get("/v1/wakes?actor=person/ann").by(&world.ben).header("last-event-id", &cursor)).await;
+    assert_eq!(got.brief(), "403 forbidden");
+    let texts = ["A", "MTs", "MTtjPTE", "%", "=", "....", "null", "-1", "0"].map(str::to_owned);
+    for rubbish in texts.into_iter().chain([cursor[1..].to_owned(), cursor.repeat(2), "A".repeat(20_000)]) {
+        let got = world.send(Ask::get(feed(&conversation)).by(&world.ann).header("last-event-id", &rubbish)).await;
+        assert_eq!(got.brief(), "400 cursor cursor", "{rubbish}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sees_the_work_through_its_conversation_sees_it_no_longer_than_that() {
+    let world = World::with_agent(loopd_platform::Config::default()).await;
+    let register = Ask::new("put", "/v1/actors/operator/op").by(&world.op).json(json!({"name": "Op"}));
+    assert_eq!(world.send(register).await.brief(), "200");
+    let conversation = world.conversation(&[]).await;
+    world.say(&world.ann, &conversation, "@operator/op do it").await;
+    let work = world.send(Ask::get(format!("/v1/conversations/{conversation}/work")).by(&world.ann)).await.json();
+    let work = work["items"][0]["id"].as_str().unwrap().to_owned();
+    let members = |change: serde_json::Value| {
+        Ask::post(format!("/v1/conversations/{conversation}/members")).by(&world.ann).json(change)
+    };
+    world.send(members(json!({"add": ["person/ben"]}))).await;
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        all.push(world.listen(&world.ben, format!("{}&feed=actor/person/ben", feed(&work)), None).await);
+    }
+    world.say(&world.op, &work, "ben sees this").await;
+    for stream in &mut all {
+        assert_eq!(names(&stream.events().await), ["hello", "message"]);
+    }
+    let run = world.send(
+        Ask::post(format!("/v1/conversations/{work}/calls"))
+            .by(&world.op)
+            .json(json!({"target": "steps", "prompt": "wait"})),
+    );
+    let call = run.await.json()["call"].clone();
+    crate::things::until(&world, call["id"].as_str().unwrap(), "running").await;
+    for stream in &mut all {
+        stream.events().await;
+    }
+    world.send(members(json!({"remove": ["person/ben"]}))).await;
+    // Neither what is said from now on, nor text as it arrives.
+    let delta = loopd_runtime::Delta {
+        run: call["run"].as_str().unwrap().parse().unwrap(),
+        call: loopd_kernel::CallId(1),
+        attempt: 1,
+        text: "not for ben".to_owned(),
+    };
+    world.deltas.send(delta).unwrap();
+    let events = all[0].events().await;
+    assert_eq!(names(&events), ["closed"], "{}", all[0].raw);
+    world.say(&world.op, &work, "ben does not see this").await;
+    assert_eq!(names(&all[1].events().await), ["closed"]);
+    assert!(!all[0].over && !all[1].over);
 }

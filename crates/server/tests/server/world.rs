@@ -1,22 +1,25 @@
 //! A server over a store in memory, people with tokens, and requests that are checked against the description.
 
+use crate::steps::{Paid, steps};
+use crate::stores::Watched;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
-use futures::StreamExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use loopd_kernel::TimeMs;
-use loopd_platform::engine::TargetSpec;
+use jsonschema::Validator;
+use loopd_kernel::{Limits, TimeMs};
+use loopd_platform::engine::{Executes, TargetSpec};
 use loopd_platform::{Caller, Config, Engine, Platform};
 use loopd_protocol::{NewToken, Problem, Role};
-use loopd_runtime::{Clock, Entropy, FixedPrograms, Runtime};
+use loopd_runtime::{Clock, Delta, Entropy, FixedPrograms, Runtime};
 use loopd_server::{Peer, Server, ServerConfig, SessionKey};
-use loopd_store::{MemoryStore, Store};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
 
 /// A clock that stands until it is moved.
 #[derive(Debug)]
@@ -54,18 +57,22 @@ impl Entropy for Counted {
 pub struct Options {
     pub config: Box<dyn FnOnce(&mut ServerConfig)>,
     pub platform: Config,
-    pub targets: Vec<TargetSpec>,
-    pub store: Option<Arc<dyn Store>>,
+    /// Whether there is the target `steps`, whose calls do as they are told.
+    pub agent: bool,
+    pub store: Watched,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { config: Box::new(|_| {}), platform: Config::default(), targets: Vec::new(), store: None }
+        Self { config: Box::new(|_| {}), platform: Config::default(), agent: false, store: Watched::default() }
     }
 }
 
 pub struct World {
     pub clock: Arc<TestClock>,
+    pub store: Arc<Watched>,
+    /// What the Runs of calls are said to write at this moment.
+    pub deltas: UnboundedSender<Delta>,
     pub engine: Engine,
     pub server: Server,
     service: TowerToHyperService<axum::Router>,
@@ -81,19 +88,33 @@ impl World {
         Self::with(Options::default()).await
     }
 
+    /// With the target `steps`.
+    pub async fn with_agent(platform: Config) -> Self {
+        let config = Box::new(|config: &mut ServerConfig| config.limits.requests_burst = 100_000);
+        Self::with(Options { config, platform, agent: true, ..Options::default() }).await
+    }
+
     pub async fn configured(config: impl FnOnce(&mut ServerConfig) + 'static) -> Self {
         Self::with(Options { config: Box::new(config), ..Options::default() }).await
     }
 
     /// `root` is an admin, `ann` and `ben` are members, `eve` only reads, `op` is an Operator.
     pub async fn with(options: Options) -> Self {
-        let store = options.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let store = Arc::new(options.store);
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         let entropy = Arc::new(Counted::default());
-        let platform = Platform::new(Arc::clone(&store), options.platform).world(clock.clone(), entropy.clone());
-        let engine = Engine::new(platform, options.targets).unwrap();
-        let (sender, deltas) = tokio::sync::mpsc::unbounded_channel();
-        let runtime = Runtime::builder(store, Arc::new(FixedPrograms::default()))
+        let platform = Platform::new(store.clone(), options.platform).world(clock.clone(), entropy.clone());
+        let program = steps(&Paid::default());
+        let target = TargetSpec {
+            name: "steps".into(),
+            description: "Does as it is told.".into(),
+            slots: None,
+            executes: Ok(Executes::Loop { program: program.clone(), limits: Limits::default(), demo: true }),
+        };
+        let engine = Engine::new(platform, if options.agent { vec![target] } else { Vec::new() }).unwrap();
+        let (told, deltas) = tokio::sync::mpsc::unbounded_channel();
+        let sender = told.clone();
+        let runtime = Runtime::builder(store.clone(), Arc::new(FixedPrograms::new([program])))
             .world(clock.clone(), entropy)
             .deltas(sender)
             .outlet(engine.outlet().await.unwrap());
@@ -104,6 +125,8 @@ impl World {
         let service = TowerToHyperService::new(server.router());
         let mut world = Self {
             clock,
+            store,
+            deltas: told,
             engine,
             server,
             service,
@@ -133,6 +156,12 @@ impl World {
         let got = self.send_unchecked(ask).await;
         got.hold_to(&described.0, &described.1);
         got
+    }
+
+    /// Lets time pass, for the platform and for timers.
+    pub async fn pass(&self, time: Duration) {
+        self.clock.pass(time);
+        tokio::time::sleep(time).await;
     }
 
     pub async fn send_unchecked(&self, ask: Ask) -> Got {
@@ -227,7 +256,7 @@ impl Ask {
         self
     }
 
-    pub fn from_peer(mut self, peer: &str) -> Self {
+    pub fn peer(mut self, peer: &str) -> Self {
         peer.clone_into(&mut self.peer);
         self
     }
@@ -290,14 +319,35 @@ impl Got {
             assert_eq!(problem.status, self.status.as_u16(), "{at}");
             assert!(!problem.code.is_empty() && !problem.detail.is_empty(), "{at}");
         }
-        let Some(operation) = operation(method, path) else { return };
+        let Some((route, operation)) = operation(method, path) else { return };
         let declared = operation["responses"].as_object().unwrap();
         let response = declared.get(self.status.as_str()).unwrap_or_else(|| panic!("not declared: {at}"));
-        let kinds = response["content"].as_object();
         let kind = self.header("content-type").split(';').next().unwrap();
-        let fits = kinds.is_none_or(|kinds| kinds.keys().any(|known| known.split(';').next() == Some(kind)));
-        let is_file = path.starts_with("/v1/artifacts/");
-        assert!(fits || is_file, "{kind} is not declared: {at}");
+        let content = match response["content"].as_object() {
+            Some(content) => content,
+            None => return assert!(self.body.is_empty(), "no body is declared: {at}"),
+        };
+        let known = content.iter().find(|(known, _)| *known == "*/*" || known.split(';').next() == Some(kind));
+        let (known, content) = known.unwrap_or_else(|| panic!("{kind} is not declared: {at}"));
+        if kind.ends_with("json") && known != "*/*" {
+            hold_to_schema(&format!("{method} {route} {}", self.status), &content["schema"], &self.json(), &at);
+        }
+    }
+}
+
+/// What the description says of a body is what is sent.
+fn hold_to_schema(name: &str, schema: &Value, value: &Value, at: &str) {
+    static KNOWN: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = known().get(name).cloned();
+    let validator = before.unwrap_or_else(|| {
+        let mut schema = schema.clone();
+        schema["components"] = description()["components"].clone();
+        Arc::new(jsonschema::validator_for(&schema).unwrap())
+    });
+    known().entry(name.to_owned()).or_insert_with(|| Arc::clone(&validator));
+    if let Err(error) = validator.validate(value) {
+        panic!("not as described: {error} at {}: {at}", error.instance_path());
     }
 }
 
@@ -307,7 +357,7 @@ pub fn description() -> &'static Value {
 }
 
 /// What the description says of a request, if it knows it.
-fn operation(method: &Method, path: &str) -> Option<&'static Value> {
+fn operation(method: &Method, path: &str) -> Option<(&'static str, &'static Value)> {
     let path = path.split('?').next().unwrap();
     let parts: Vec<_> = path.split('/').collect();
     let fits = |known: &str| {
@@ -317,98 +367,8 @@ fn operation(method: &Method, path: &str) -> Option<&'static Value> {
     };
     let paths = description()["paths"].as_object().unwrap();
     // What is written out goes before what has parameters.
-    let item = paths.get(path).or_else(|| paths.iter().find(|(known, _)| fits(known)).map(|(_, item)| item))?;
-    item.get(method.as_str().to_lowercase())
-}
-
-/// One event of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
-    pub event: String,
-    pub id: Option<String>,
-    pub data: String,
-}
-
-impl Sent {
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.data).unwrap()
-    }
-}
-
-/// A client of a stream, as a browser is one.
-pub struct Listening {
-    pub headers: HeaderMap,
-    body: axum::body::BodyDataStream,
-    rest: String,
-    /// Comments and events, in order.
-    pub raw: String,
-    pub over: bool,
-}
-
-impl World {
-    pub async fn listen(&self, token: &str, path: impl Into<String>, last: Option<&str>) -> Listening {
-        let mut ask = Ask::get(path).by(token);
-        if let Some(last) = last {
-            ask = ask.header("last-event-id", last);
-        }
-        Listening::of(self.response(ask).await).await
-    }
-}
-
-impl Listening {
-    pub async fn of(response: axum::response::Response) -> Self {
-        let (parts, body) = response.into_parts();
-        if parts.status != StatusCode::OK {
-            let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-            panic!("no stream: {} {}", parts.status, String::from_utf8_lossy(&body));
-        }
-        let body = body.into_data_stream();
-        Self { headers: parts.headers, body, rest: String::new(), raw: String::new(), over: false }
-    }
-
-    /// The next piece of the body, if there is one without time passing.
-    pub async fn piece(&mut self) -> Option<String> {
-        let next = tokio::time::timeout(Duration::from_millis(1), self.body.next()).await.ok()?;
-        match next {
-            Some(piece) => {
-                let piece = String::from_utf8(piece.unwrap().to_vec()).unwrap();
-                self.raw.push_str(&piece);
-                Some(piece)
-            }
-            None => {
-                self.over = true;
-                None
-            }
-        }
-    }
-
-    /// All events that there are by now.
-    pub async fn events(&mut self) -> Vec<Sent> {
-        while let Some(piece) = self.piece().await {
-            self.rest.push_str(&piece);
-        }
-        let mut events = Vec::new();
-        while let Some((frame, rest)) = self.rest.split_once("\n\n") {
-            events.extend(parse(frame));
-            self.rest = rest.to_owned();
-        }
-        events
-    }
-}
-
-/// The event of a frame; comments are none.
-pub fn parse(frame: &str) -> Option<Sent> {
-    let (mut event, mut id, mut data) = (None, None, None);
-    for line in frame.lines() {
-        match line.split_once(": ").unwrap_or((line, "")) {
-            ("event", value) => event = Some(value.to_owned()),
-            ("id", value) => id = Some(value.to_owned()),
-            ("data", value) => data = Some(value.to_owned()),
-            ("retry" | "" | ":", _) => {}
-            other => panic!("not a line of an event: {other:?}"),
-        }
-    }
-    Some(Sent { event: event?, id, data: data? })
+    let (route, item) = paths.get_key_value(path).or_else(|| paths.iter().find(|(known, _)| fits(known)))?;
+    Some((route, item.get(method.as_str().to_lowercase())?))
 }
 
 /// Identities differ from run to run of the code base; their order does not.
