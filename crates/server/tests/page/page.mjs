@@ -112,6 +112,12 @@ async function fresh(page, text) {
   await page.waitForFunction(() => location.hash.startsWith('#con_'));
   return (await page.evaluate(() => location.hash)).slice(1);
 }
+async function withOperator(page, text) {
+  const id = await fresh(page, text);
+  await soon('it answers', async () => (await last(page).innerText()).includes('tokens'));
+  await page.evaluate((conversation) => fetch(`/v1/conversations/${conversation}/members`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ add: ['operator/tester'] }) }), id);
+  return id;
+}
 const picture = async (page, name) => { if (pictures) await page.screenshot({ path: join(pictures, name + '.png') }); };
 
 const SLOW = 'Nothing is lost, and nothing is said twice.';
@@ -189,9 +195,7 @@ const steps = {
     check('no jump back', shortest > length - 30, `${shortest} of ${length}`);
   },
   async 'questions of all kinds'(page, context) {
-    const id = await fresh(page, 'hello');
-    await soon('it answers', async () => (await words(page)).includes('You said'));
-    await page.evaluate(async (conversation) => fetch(`/v1/conversations/${conversation}/members`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ add: ['operator/tester'] }) }), id);
+    const id = await withOperator(page, 'hello');
     const ask = (body) => operator('POST', `/v1/conversations/${id}/questions`, { timeout_s: 600, prompt: 'What now?', ...body });
     const args = '{"path":"/tmp/x","path":"/etc/passwd"}';
     const confirm = await ask({ kind: 'confirm', title: 'Delete a file', authorises: { tool: 'delete', args } });
@@ -232,7 +236,7 @@ const steps = {
     await soon('a doubled answer shows the refusal', async () => (await page.locator('#refused').innerText()).includes('answered') && (await card(twice).locator('.said').innerText()) === 'x');
   },
   async 'hostile text does nothing'(page) {
-    const id = (await page.evaluate(() => location.hash)).slice(1);
+    const id = await withOperator(page, 'hello');
     const blocks = HOSTILE.flatMap((text) => [
       { type: 'text', text }, { type: 'markdown', text }, { type: 'tool', name: text.slice(0, 500), status: 'done', args: text, output: text }, { type: 'plan', steps: [{ text, target: text, status: text.slice(0, 10) }] },
       { type: 'error', code: text, message: text },
@@ -251,7 +255,8 @@ const steps = {
     check('nothing runs over', await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector('#log').scrollWidth <= document.querySelector('#log').clientWidth));
     const huge = Date.now();
     await operator('POST', `/v1/conversations/${id}/messages`, { blocks: [{ type: 'markdown', text: 'word *and* `more` [x]( **\n'.repeat(36000) }] });
-    await soon('a huge message is cut', async () => (await last(page).locator('button:has-text("Show all 1")').count()) === 1);
+    await picture(page, 'huge');
+    await soon('a huge message is cut', async () => (await last(page).locator('button:has-text("Show all 9")').count()) === 1);
     const frame = await page.evaluate(() => new Promise((done) => { const from = performance.now(); requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - from))); }));
     await last(page).locator('button:has-text("Show all")').click();
     const all = await page.evaluate(() => new Promise((done) => { const from = performance.now(); requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - from))); }));
@@ -283,9 +288,7 @@ const steps = {
     await other.close();
   },
   async 'reading further up is left alone'(page) {
-    const id = await fresh(page, 'hello');
-    await soon('it answers', async () => (await words(page)).includes('You said'));
-    await page.evaluate((conversation) => fetch(`/v1/conversations/${conversation}/members`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ add: ['operator/tester'] }) }), id);
+    const id = await withOperator(page, 'hello');
     for (let n = 0; n < 70; n += 1) await operator('POST', `/v1/conversations/${id}/messages`, { blocks: [{ type: 'markdown', text: `Number **${n}** of many.\n\n- one\n- two` }] });
     await soon('all are there', async () => (await words(page)).includes('Number 69'));
     await page.locator('#log').hover();
@@ -308,10 +311,7 @@ const steps = {
     check('Escape ends the search', (await page.inputValue('#find')) === '');
   },
   async 'a conversation to look at'(page) {
-    await fresh(page, 'Which trains go from Bern to Milan on Friday?');
-    const id = (await page.evaluate(() => location.hash)).slice(1);
-    await soon('it answers', async () => (await words(page)).includes('You said'));
-    await page.evaluate((conversation) => fetch(`/v1/conversations/${conversation}/members`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ add: ['operator/tester'] }) }), id);
+    const id = await withOperator(page, 'Which trains go from Bern to Milan on Friday?');
     await operator('POST', `/v1/conversations/${id}/messages`, { blocks: [
       { type: 'plan', steps: [{ text: 'Look up the timetable', status: 'done' }, { text: 'Compare prices', target: 'operator/tester', status: 'running' }, { text: 'Book seats', status: 'pending' }] },
       { type: 'tool', name: 'timetable', status: 'done', args: '{"from":"Bern","to":"Milano Centrale","day":"2026-12-04"}', output: '[{"at":"07:34","arrives":"10:37"}]' },

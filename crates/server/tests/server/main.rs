@@ -7,6 +7,7 @@ mod connections;
 mod guards;
 mod hostile;
 mod openapi;
+mod page;
 mod resources;
 mod resume;
 mod sign_in;
