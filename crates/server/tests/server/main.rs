@@ -9,6 +9,7 @@ mod hostile;
 mod listening;
 mod openapi;
 mod order;
+mod page;
 mod resources;
 mod resume;
 mod sign_in;
