@@ -7,6 +7,7 @@
 
 mod access;
 mod actors;
+mod answers;
 mod artifacts;
 mod caller;
 pub mod config;

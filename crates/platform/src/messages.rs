@@ -432,15 +432,24 @@ impl Platform {
         self.whole(&row, u64::MAX).await
     }
 
-    /// The Message of a Record, with its first `blocks` Blocks.
+    /// The Message of a Record, with its first `blocks` Blocks. One that goes on meanwhile is read again, so that its
+    /// revision and its Blocks are of one moment.
     pub(crate) async fn whole(&self, row: &Record, blocks: u64) -> Result<Message, Error> {
-        let stored: Stored = body(row)?;
-        let parts = match &stored.blocks {
-            Some(parts) => parts.clone(),
-            None => self.blocks(row.id, blocks).await?,
-        };
         let ids = (ConversationId(row.scope.0), MessageId(row.id.0));
-        Ok(shown(ids, (row.place, row.rev), stored, parts))
+        let mut newest = None;
+        loop {
+            let row = newest.as_ref().unwrap_or(row);
+            let stored: Stored = body(row)?;
+            if let Some(parts) = stored.blocks.clone() {
+                return Ok(shown(ids, (row.place, row.rev), stored, parts));
+            }
+            let parts = self.blocks(row.id, blocks).await?;
+            let now = if stored.status.is_final() { None } else { self.get(Table::Message, row.id).await? };
+            match now.filter(|now| now.rev != row.rev) {
+                Some(now) => newest = Some(now),
+                None => return Ok(shown(ids, (row.place, row.rev), stored, parts)),
+            }
+        }
     }
 }
 
