@@ -23,6 +23,7 @@ mod reading;
 mod rows;
 mod search;
 mod streaming;
+mod texts;
 
 pub use caller::Caller;
 pub use config::Config;

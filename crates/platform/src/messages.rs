@@ -3,6 +3,7 @@
 use crate::conversations::{Found, membership, show, touch, wake};
 use crate::pieces;
 use crate::rows::{Tries, body, conversation_feed, digest, expect, named, publish, put, record, request_key};
+use crate::texts::{ADDRESSEES, length, mentions, words};
 use crate::{Caller, Error, Platform};
 use loopd_kernel::TimeMs;
 use loopd_protocol::{
@@ -11,12 +12,6 @@ use loopd_protocol::{
 };
 use loopd_store::{Batch, Expect, List, Place, Query, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
-
-/// Bytes of a Message's text that search knows.
-const WORDS: usize = 64 << 10;
-
-/// Addressees of one Message.
-const ADDRESSEES: usize = 20;
 
 /// Which part of a Conversation is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,22 +110,6 @@ impl Draft {
     }
 }
 
-/// Bytes of Blocks, as they are stored.
-fn length(blocks: &[Block]) -> u64 {
-    serde_json::to_vec(blocks).unwrap_or_default().len() as u64
-}
-
-/// The text that search finds a Message by.
-pub(crate) fn words(blocks: &[Block]) -> String {
-    let mut text = String::new();
-    for block in blocks.iter().map(Block::words).filter(|text| !text.is_empty()) {
-        let room = WORDS.saturating_sub(text.len());
-        text.push_str(block.get(..block.floor_char_boundary(room)).unwrap_or_default());
-        text.push('\n');
-    }
-    text
-}
-
 pub(crate) fn shown(
     (conversation, id): (ConversationId, MessageId),
     (seq, revision): (u64, u64),
@@ -166,32 +145,6 @@ pub(crate) fn not_written(block: &Block) -> Option<String> {
         return Some(format!("`{kind}` is written by the platform only: ask a question"));
     }
     block.is_misshapen().then(|| format!("a block of the type `{kind}` has other fields"))
-}
-
-/// Actors that a text mentions as `@kind/key`; the first of them, since no Message has more addressees.
-fn mentions(blocks: &[Block]) -> Vec<ActorKey> {
-    let mut found: Vec<ActorKey> = Vec::new();
-    for text in blocks.iter().map(Block::words) {
-        for (at, _) in text.match_indices('@') {
-            let before = text.get(..at).and_then(|before| before.chars().next_back());
-            if before.is_some_and(|before| before.is_alphanumeric()) {
-                continue;
-            }
-            let rest = text.get(at + 1..).unwrap_or_default();
-            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "/-_.".contains(c))).unwrap_or(rest.len());
-            let name = rest.get(..end).unwrap_or_default().trim_end_matches(['.', '-', '_', '/']);
-            if let Ok(actor) = name.parse()
-                && !found.contains(&actor)
-            {
-                found.push(actor);
-            }
-            // Each is compared with all.
-            if found.len() >= ADDRESSEES {
-                return found;
-            }
-        }
-    }
-    found
 }
 
 impl Platform {

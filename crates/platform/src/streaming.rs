@@ -1,8 +1,9 @@
 //! Streaming: what is said of an open Message until it ends.
 
 use crate::conversations::{Found, touch};
-use crate::messages::{Stored, ending, hide, rewritten, wakes, words};
+use crate::messages::{Stored, ending, hide, rewritten, wakes};
 use crate::rows::{Tries, body, conversation_feed, digest, expect, publish, put};
+use crate::texts::words;
 use crate::{Caller, Error, Platform};
 use loopd_kernel::TimeMs;
 use loopd_protocol::{ConversationId, End, ErrorNote, Event, Message, MessageId, MessageStatus, Update};

@@ -6,7 +6,7 @@ use super::{Engine, Executes};
 use crate::conversations::Found;
 use crate::messages::{Draft, Window, message_of};
 use crate::rows::{Tries, body, digest, expect, request_key};
-use crate::{Caller, Error, messages};
+use crate::{Caller, Error, texts};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use loopd_kernel::model::{Attachment, Message as ModelMessage};
@@ -261,7 +261,7 @@ impl Engine {
             if !message.status.is_final() {
                 continue;
             }
-            let said = messages::words(&message.blocks);
+            let said = texts::words(&message.blocks);
             let line = format!("{}: {}", message.from, said.trim());
             bytes += line.len();
             if said.trim().is_empty() || bytes > config.history_bytes {
@@ -313,7 +313,7 @@ fn call_of(message: [u8; 16], target: &str) -> HarnessCallId {
 
 /// The call that a directed Message makes.
 fn prompt(draft: &Draft, target: &str, history: &str) -> NewCall {
-    let said = messages::words(&draft.blocks);
+    let said = texts::words(&draft.blocks);
     let mut text = String::new();
     if !history.is_empty() {
         let _ = write!(text, "What was said so far in this conversation, for context:\n\n{history}\n\n---\n\n");

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::messages;
 use crate::pieces;
 use crate::rows::{body, conversation_feed, publish, put, record};
+use crate::texts;
 use crate::{Caller, Platform};
 use loopd_kernel::TimeMs;
 use loopd_protocol::{
@@ -128,7 +129,7 @@ pub(super) fn end(
             Value::String(text) => KnownBlock::Result { text: Some(text.clone()), json: None },
             json => KnownBlock::Result { text: None, json: Some(json.clone()) },
         });
-        words = messages::words(std::slice::from_ref(&block));
+        words = texts::words(std::slice::from_ref(&block));
         writes.push(pieces::whole(message.id, count, &block));
         count += 1;
         ops.push(BlockOp::Push { block });
