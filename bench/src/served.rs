@@ -159,6 +159,18 @@ impl Client {
         self.until("event: hello").await
     }
 
+    /// Reads to the end of the line.
+    async fn line(&mut self) -> Result<String> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                return Ok(String::from_utf8_lossy(&self.buffer[..end]).into_owned());
+            }
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                bail!("the stream ended");
+            }
+        }
+    }
+
     /// Reads on until this was told.
     async fn until(&mut self, mark: &str) -> Result<()> {
         let mark = mark.as_bytes();
@@ -278,17 +290,14 @@ pub fn resumed(parameters: &Parameters) -> Result<Value> {
         let (mut speaker, conversation, clients) = listeners(&served, streams).await?;
         let path = format!("/v1/conversations/{conversation}/messages");
         speaker.json("POST", &path, &say(0)).await?;
-        let mut heads = Vec::new();
+        let (mut heads, mut open) = (Vec::new(), Vec::new());
         for mut client in clients {
-            client.until("\nid: ").await?;
-            let id = loop {
-                if let Some(end) = client.buffer.iter().position(|byte| *byte == b'\n') {
-                    break String::from_utf8_lossy(&client.buffer[..end]).into_owned();
-                }
-                client.stream.read_buf(&mut client.buffer).await?;
-            };
-            heads.push((client.head, id));
+            client.until("event: message\nid: ").await?;
+            let id = client.line().await?;
+            heads.push((client.head.clone(), id));
+            open.push(client);
         }
+        drop(open);
         speaker.json("POST", &path, &say(1)).await?;
         let address: Arc<str> = served.address.as_str().into();
         let begun = Instant::now();

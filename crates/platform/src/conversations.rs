@@ -308,6 +308,10 @@ impl Platform {
             }
         }
         let changed = self.rewrite(by, id, revision, |stored| {
+            if stored.work_of.is_some() && change.add.iter().any(|new| new.kind() == ActorKind::Person) {
+                let detail = "people are in a work conversation as members of the one that it works for";
+                return Err(Error::invalid("add", detail));
+            }
             for gone in &change.remove {
                 let gone = gone.owner();
                 if gone == stored.organiser {

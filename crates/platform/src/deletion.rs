@@ -12,7 +12,8 @@ const PIECE: usize = 256;
 
 impl Platform {
     /// Deletes a Conversation with all that was said, asked and attached in it, and its work conversations. Calls in it
-    /// must have ended. What its Runs recorded in their Journals stays there. Once this returns nobody reaches it any
+    /// must have ended. What its Runs recorded in their Journals stays there, and the bytes of files, which are kept by
+    /// their content, stay in the store where nobody reaches them. Once this returns nobody reaches it any
     /// more; what is left of it is erased soon, also after a crash.
     ///
     /// # Errors

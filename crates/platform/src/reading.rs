@@ -20,7 +20,7 @@ pub struct Polled {
     pub upto: u64,
     /// The seqs up to there of Messages that are not whole yet. Committed with `upto`, they come once they are.
     pub open: Vec<u64>,
-    /// Whether there are more that could be read now.
+    /// Whether there are more that could be read now, once this part is committed.
     pub more: bool,
 }
 
@@ -66,7 +66,8 @@ impl Platform {
     }
 
     /// Messages that the caller has not handled, at least once: until [`Platform::commit`] says so, they come again.
-    /// Without `streaming` a Message that is not whole yet is passed over, named in `open`, and comes once it is.
+    /// A Message that is not whole yet is named in `open`, and comes once it is; with `streaming` it also comes before the
+    /// cursor has passed it, as it is then.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -86,14 +87,18 @@ impl Platform {
         for seq in &cursor.open {
             rows.extend(self.numbered(&found, *seq).await?);
         }
-        rows.extend(self.window(found.scope(), Window::After(cursor.seq), limit + 1).await?);
+        let behind = self.window(found.scope(), Window::After(cursor.seq), limit + 1).await?;
+        polled.more = behind.len() > limit;
+        rows.extend(behind);
         let mut bytes = 0;
         for row in rows {
             let is_open = !body::<Stored>(&row)?.status.is_final();
             bytes += self.weight(&row)?;
             let is_full =
                 polled.messages.len() >= limit || bytes > self.config.list_bytes && !polled.messages.is_empty();
-            if is_full && !is_open {
+            // Of an open one that the cursor has passed only its end is told.
+            let is_told = !is_open || streaming && row.place > cursor.seq;
+            if is_full && is_told {
                 polled.more = true;
                 // What the cursor has passed already is not lost by ending here.
                 if row.place <= cursor.seq {
@@ -102,16 +107,16 @@ impl Platform {
                 }
                 break;
             }
-            if is_open && !streaming {
+            if is_open {
+                // More than a cursor can pass: it waits for one of them.
                 if polled.open.len() >= PASSED {
+                    polled.more = false;
                     break;
                 }
                 polled.open.push(row.place);
-            } else {
+            }
+            if is_told {
                 polled.messages.push(self.whole(&row, u64::MAX).await?);
-                if is_open {
-                    polled.open.push(row.place);
-                }
             }
             polled.upto = polled.upto.max(row.place);
         }
@@ -143,7 +148,8 @@ impl Platform {
                 let event = Event::Read { actor: by.actor.owner(), seq: next.seq };
                 writes.push(publish(conversation_feed(found.scope()), self.time(), None, &event));
             }
-            self.attempt(&mut tries, Batch { expect: vec![expect(Table::Cursor, id, rev)], writes }).await?;
+            let expect = vec![found.unchanged(), expect(Table::Cursor, id, rev)];
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
         }
     }
 

@@ -26,7 +26,7 @@ pub struct Exported {
 }
 
 impl Platform {
-    /// Messages that hold all words, the latest first within what is searched: one Conversation, or all of the caller.
+    /// Messages that hold all words, as many as a list may have bytes, the latest first within what is searched: one Conversation, or all of the caller.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Invalid`] without a word.
@@ -52,8 +52,12 @@ impl Platform {
         };
         let (table, limit) = (Table::Message, self.limit(limit));
         let rows = self.store.records(Query::Search { table, scopes, text: text.to_owned(), limit }).await?;
-        let mut messages = Vec::with_capacity(rows.len());
+        let (mut messages, mut bytes) = (Vec::with_capacity(rows.len()), 0);
         for row in rows {
+            bytes += self.weight(&row)?;
+            if bytes > self.config.list_bytes && !messages.is_empty() {
+                break;
+            }
             messages.push(self.whole(&row, self.config.shown_blocks as u64).await?);
         }
         Ok(messages)

@@ -86,6 +86,8 @@ async fn who_is_removed_is_out_of_the_work_conversations_too() {
     let (ann, bob) = (person("ann"), person("bob"));
     assert!(stage.platform.conversation(&bob, work).await.is_ok());
     assert!(stage.platform.say(&bob, work, "", say("And tea?")).await.is_ok());
+    let change = MemberChange { add: vec![bob.actor.clone()], remove: Vec::new() };
+    assert_eq!(refused(stage.platform.change_members(&bob, work, None, change).await), "invalid add");
     let change = MemberChange { add: Vec::new(), remove: vec![bob.actor.clone()] };
     stage.platform.change_members(&ann, room, None, change).await.unwrap();
     assert_eq!(refused(stage.platform.conversation(&bob, work).await), "not_found");

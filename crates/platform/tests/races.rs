@@ -144,12 +144,39 @@ async fn an_answer_that_comes_while_the_run_is_cancelled_is_not_said_to_count() 
     assert_eq!(ended(&process.engine, call.id).await, CallPhase::Cancelled);
     assert!(store.has_happened());
     let question = stage.platform.question(&person("ann"), question.id).await.unwrap();
-    assert_eq!(question.status, QuestionStatus::Withdrawn);
+    assert_eq!((question.status, question.answer), (QuestionStatus::Withdrawn, None));
+    let again = Answer { status: QuestionStatus::Answered, value: None, scope: Scope::Once };
+    assert_eq!(refused(stage.platform.answer(&person("ann"), question.id, again).await), "question_closed");
     let told = stage.told(room).await;
     assert!(!told.contains("reply"), "{told}");
     let feed = stage.feed(room).await;
     assert!(!feed.contains("question Answered") && feed.ends_with("call cancelled (Interrupted)\n"), "{feed}");
     assert_eq!(paid.load(Ordering::SeqCst), 0);
+}
+
+/// A child asks, and what it works for is ended: the Question ends with it, although the call has ended before.
+#[tokio::test(start_paused = true)]
+async fn the_question_of_a_child_ends_when_its_call_has_ended() {
+    let (stage, paid) = (Stage::new(), Paid::default());
+    let room = stage.room().await;
+    let process = stage.process(&paid).await;
+    let call = process.engine.call(&person("ann"), room, "", steps("spawn:confirm:sure?")).await.unwrap().call;
+    let open = async || stage.platform.questions(&person("ann"), None, ALL).await.unwrap().items;
+    while open().await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let asked = open().await.remove(0);
+    process.engine.cancel(&person("ann"), call.id, "no").await.unwrap();
+    assert_eq!(ended(&process.engine, call.id).await, CallPhase::Cancelled);
+    for _ in 0..1000 {
+        if open().await.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let question = stage.platform.question(&person("ann"), asked.id).await.unwrap();
+    assert_eq!((question.status, question.answer), (QuestionStatus::Withdrawn, None));
+    assert_eq!(open().await, []);
 }
 
 /// What nobody can end after its time is over holds no slot for ever.
@@ -158,7 +185,7 @@ async fn a_call_that_does_not_end_when_it_is_asked_to_ends_as_unknown() {
     let (stage, paid) = (Stage::new(), Paid::default());
     let room = stage.room().await;
     let process = stage.process(&paid).await;
-    let new = NewCall { timeout_s: 60, ..steps("wait done") };
+    let new = NewCall { timeout_s: 60, ..steps("confirm:sure? done") };
     let call = process.engine.call(&person("ann"), room, "", new).await.unwrap().call;
     while process.engine.harness_call(&admin(), call.id).await.unwrap().phase == CallPhase::Queued {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -167,5 +194,6 @@ async fn a_call_that_does_not_end_when_it_is_asked_to_ends_as_unknown() {
     process.runtime.shutdown().await;
     assert_eq!(ended(&process.engine, call.id).await, CallPhase::Unknown);
     assert_eq!(process.engine.targets()[0].running, 0);
+    assert_eq!(stage.platform.questions(&person("ann"), None, ALL).await.unwrap().items, []);
     stage.platform.delete(&person("ann"), room).await.unwrap();
 }

@@ -3,8 +3,8 @@
 
 mod stage;
 
-use loopd_platform::{Config, Handled, Window};
-use loopd_protocol::{BlockOp, ConversationId, End, Message, MessageId, MessageStatus, Open, Update};
+use loopd_platform::{Caller, Config, Handled, Window};
+use loopd_protocol::{BlockOp, ConversationId, End, Message, MessageId, MessageStatus, Open, Role, Update};
 use stage::{Stage, admin, person, refused, say, text};
 use std::time::Duration;
 
@@ -80,6 +80,33 @@ async fn an_open_message_is_passed_over_and_comes_once_it_is_whole() {
     assert_eq!(handle(&stage, room, 1).await, [1]);
     assert_eq!(handle(&stage, room, 1).await, [5]);
     assert_eq!(polled(&stage, room, 10, false).await, (5, vec![], vec![]));
+}
+
+/// However many there are behind an open one: whoever reads until there is no more has read all.
+#[tokio::test(start_paused = true)]
+async fn an_open_message_hides_no_later_ones() {
+    let stage = Stage::new();
+    let room = stage.room().await;
+    begun(&stage, room, "one").await;
+    for number in 2..=8 {
+        stage.platform.say(&person("ann"), room, "", say(&number.to_string())).await.unwrap();
+    }
+    for (streaming, limit) in (1..10).flat_map(|limit| [(false, limit), (true, limit)]) {
+        let reader = Caller::new(format!("person/reader-{streaming}-{limit}").parse().unwrap(), Role::Admin);
+        let mut read = Vec::new();
+        loop {
+            let polled = stage.platform.poll(&reader, room, limit, streaming).await.unwrap();
+            assert!(polled.messages.len() <= limit);
+            read.extend(polled.messages.iter().map(|message| message.seq).filter(|seq| *seq > 1));
+            let more = polled.more;
+            let handled = Handled { seq: polled.upto, open: polled.open };
+            stage.platform.commit(&reader, room, handled).await.unwrap();
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(read, [2, 3, 4, 5, 6, 7, 8], "{streaming} {limit}");
+    }
 }
 
 /// One that becomes whole between poll and commit was not told: it comes. So does one that a caller does not name.

@@ -157,6 +157,10 @@ impl Engine {
             Ok(Some((_, stored))) if stored.call.phase == CallPhase::Queued => {
                 self.lock_slots().wait(waiting(&stored.call));
             }
+            // It seemed to fail, and began all the same.
+            Ok(Some((_, stored))) if stored.call.phase == CallPhase::Running => {
+                self.lock_slots().enter(id, &stored.call.target);
+            }
             Ok(_) => {}
             Err(error) => tracing::warn!(%id, %error, "a call waits until the line is compared with the store"),
         }

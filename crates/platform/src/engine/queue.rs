@@ -64,7 +64,8 @@ impl Slots {
         if self.running.contains_key(&call) {
             return;
         }
-        let line = self.lines.entry(target).or_default();
+        // Of a target that is not there any more: it gets its turn, and is told.
+        let line = self.lines.entry(target).or_insert_with(|| Line { most: 1, ..Line::default() });
         let callers = line.waiting.entry(urgency(priority)).or_default();
         match callers.iter_mut().find(|(known, _)| *known == caller) {
             Some((_, calls)) if calls.contains(&call) => return,

@@ -154,7 +154,18 @@ pub(super) async fn begin(
     let writes = write(&Stored { call, begun_by: mark.clone(), ..stored.clone() }, row.key.clone(), at);
     let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
     engine.platform().attempt(tries, Batch { expect, writes }).await?;
-    let Some((_, stored)) = engine.platform().call_row(id).await? else { return Ok(false) };
+    // Whoever began it has to know: nobody else will submit it.
+    let stored = loop {
+        match engine.platform().call_row(id).await {
+            Ok(Some((_, stored))) => break stored,
+            Ok(None) => return Ok(false),
+            Err(error) => tracing::warn!(call = %id, %error, "it is tried again"),
+        }
+        tokio::select! {
+            () = engine.inner.drain.cancelled() => return Ok(true),
+            () = tokio::time::sleep(PAUSE) => {}
+        }
+    };
     if stored.call.phase != CallPhase::Running || stored.begun_by != mark {
         return Ok(false);
     }
@@ -269,6 +280,8 @@ impl Driver {
         let mut pause = PAUSE;
         loop {
             let opened = tokio::select! {
+                // What is to stop is not begun.
+                biased;
                 () = self.engine.inner.drain.cancelled() => return None,
                 () = self.stop.notified() => return Some(self.stopped(Some(false)).await),
                 opened = self.open(submit) => opened,
@@ -420,7 +433,12 @@ impl Driver {
                     return Ok(Some((ending, None)));
                 }
             };
-            let said = messages::Stored { count: blocks, updated_at: at.0, ..said };
+            let bytes = said.bytes + serde_json::to_vec(ops).unwrap_or_default().len() as u64;
+            if bytes > platform.config().message_total_bytes {
+                let message = format!("its output has more than {} bytes", platform.config().message_total_bytes);
+                return Ok(Some((Ending::failed(CallPhase::Failed, "harness.output", message), None)));
+            }
+            let said = messages::Stored { count: blocks, bytes, updated_at: at.0, ..said };
             writes.push(put(messages::rewritten(&message, &said), Place::Keep));
             let event =
                 Event::MessageUpdated { message: MessageId(message.id.0), revision: message.rev + 1, ops: ops.clone() };

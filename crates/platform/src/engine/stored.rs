@@ -134,12 +134,15 @@ pub(super) fn end(
         count += 1;
         ops.push(BlockOp::Push { block });
     }
+    let added = serde_json::to_vec(&ops).unwrap_or_default().len() as u64;
     if !ops.is_empty() {
         let (id, revision) = (MessageId(message.id.0), message.rev + 1);
         let event = Event::MessageUpdated { message: id, revision, ops };
         writes.push(publish(conversation_feed(message.scope), at, None, &event));
     }
-    let said = messages::Stored { status, error: error.clone(), updated_at: at.0, count, update: None, ..said.clone() };
+    let bytes = said.bytes + added;
+    let said =
+        messages::Stored { status, error: error.clone(), updated_at: at.0, count, bytes, update: None, ..said.clone() };
     writes.extend(messages::ending(message, &said, words, at));
     let call = HarnessCall { phase, reason, error, result, ended_at: Some(at.0), ..stored.call.clone() };
     writes.extend(write(&Stored { call, ..stored.clone() }, row.key.clone(), at));

@@ -4,21 +4,21 @@
 //! The output Message, its Blocks and the Questions of a Run have one writer: whoever drives the Run. So nothing here
 //! expects anything, and nothing can conflict.
 
-mod asks;
+pub(super) mod asks;
 mod parts;
 
 use super::Inner;
 use super::stored::{Ending, Stored, end, write};
 use super::wishes::{DEADLINE, ON_PARK, STEERED, call_record};
-use crate::conversations::Found;
 use crate::error::Error;
 use crate::messages;
 use crate::rows::{conversation_feed, publish, put};
+use asks::Asking;
 use async_trait::async_trait;
 use loopd_kernel::outcome::{Interrupt, Outcome};
 use loopd_kernel::record::Record as Said;
 use loopd_kernel::{CallId, RunId, TimeMs};
-use loopd_protocol::{BlockOp, CallPhase, ConversationId, Event, HarnessCall, HarnessCallId, MessageId, OnPark, Spent};
+use loopd_protocol::{BlockOp, CallPhase, Event, HarnessCall, HarnessCallId, MessageId, OnPark, Spent};
 use loopd_runtime::{Outlet, Stepped};
 use loopd_store::{InboxBody, InboxItem, Place, Record, RunStatus, StoreError, Table, Write};
 use std::collections::HashMap;
@@ -83,16 +83,15 @@ impl Voice {
         let Some(root) = self.root(&step).await? else { return Ok(Vec::new()) };
         let platform = &self.inner.platform;
         let Some(call) = platform.call_row(HarnessCallId(root.0)).await? else { return Ok(Vec::new()) };
-        if call.1.call.phase.is_final() {
-            return Ok(Vec::new());
+        let at = step.after.head.at;
+        let mut asking = Asking { step: &step, call: &call.1.call, at, writes: Vec::new() };
+        asking.questions(platform).await?;
+        let writes = asking.writes;
+        if call.1.call.phase.is_final() || step.after.run != root {
+            return Ok(writes);
         }
         let output = platform.output_of(&call.1.call).await?;
-        let at = step.after.head.at;
-        let mut telling = Telling { step, call, output, at, ops: Vec::new(), writes: Vec::new() };
-        telling.questions(platform).await?;
-        if step.after.run != root {
-            return Ok(telling.writes);
-        }
+        let mut telling = Telling { step, call, output, at, ops: Vec::new(), writes };
         telling.parts(platform).await?;
         if let Some(call) = telling.settled() {
             self.inner.deltas.settle(root, call);
@@ -113,16 +112,6 @@ impl Outlet for Voice {
 }
 
 impl Telling<'_> {
-    fn conversation(&self) -> ConversationId {
-        self.call.1.call.conversation
-    }
-
-    async fn place(&self, platform: &crate::Platform) -> Result<Found, Error> {
-        let id = self.conversation();
-        let row = platform.get(Table::Conversation, loopd_store::RecordId(id.0)).await?;
-        platform.found(row.ok_or_else(|| Error::not_found("conversation", id))?)
-    }
-
     /// The newest Call of which nothing is streamed any more.
     fn settled(&self) -> Option<CallId> {
         if self.step.status == RunStatus::Ended {
@@ -188,7 +177,8 @@ impl Telling<'_> {
             return;
         }
         let (row, said) = &self.output;
-        let said = messages::Stored { updated_at: self.at.0, ..said.clone() };
+        let bytes = said.bytes + serde_json::to_vec(&self.ops).unwrap_or_default().len() as u64;
+        let said = messages::Stored { updated_at: self.at.0, bytes, ..said.clone() };
         self.writes.push(put(messages::rewritten(row, &said), Place::Keep));
         let (message, ops) = (MessageId(row.id.0), std::mem::take(&mut self.ops));
         let event = Event::MessageUpdated { message, revision: row.rev + 1, ops };

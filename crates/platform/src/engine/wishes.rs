@@ -1,13 +1,16 @@
 //! What people and Operators wish of calls: looking, ending, going on, saying something.
 
 use super::stored::{Ending, Stored, end, shown, write};
+use super::voice::asks::identity;
 use super::{Engine, Executes};
+use crate::conversations::Found;
 use crate::rows::{Tries, digest, expect};
-use crate::{Caller, Error, Paging};
+use crate::{Caller, Error, Paging, questions};
 use loopd_kernel::transcript::MESSAGE_SIGNAL;
-use loopd_kernel::{Limits, MicroUsd, RunId, TimeMs};
+use loopd_kernel::{CallId, Limits, MicroUsd, RunId, TimeMs};
 use loopd_protocol::{
-    Budget, CallPhase, ConversationId, HarnessCall, HarnessCallId, Page, Role, Spent, Steer, Steered,
+    Budget, CallPhase, ConversationId, HarnessCall, HarnessCallId, Page, Question, QuestionStatus, Role, Spent, Steer,
+    Steered,
 };
 use loopd_store::{Batch, Expectation, InboxBody, InboxItem, Record, RecordId, RunStatus, StoreError, Table, Write};
 
@@ -233,43 +236,72 @@ impl Engine {
     pub(super) async fn finish_deletions(&self) -> Result<usize, Error> {
         let deleted = self.platform().deleted().await?;
         for found in &deleted {
-            for row in self.platform().open_calls(found).await? {
-                let stored: Stored = crate::rows::body(&row)?;
-                if stored.call.cancel_requested {
-                    continue;
-                }
-                let batch = self.cancelling((&row, &stored), (DELETED, "its conversation is deleted")).await?;
-                self.platform().attempt(&mut Tries::default(), batch).await?;
-                self.lock_slots().forget(stored.call.id);
-                self.stop_remote(stored.call.id);
+            if let Err(error) = self.finish_deletion(found).await {
+                tracing::warn!(conversation = %found.id, %error, "a deleted conversation is erased later");
             }
-            self.platform().erase(found).await?;
         }
         Ok(deleted.len())
+    }
+
+    async fn finish_deletion(&self, found: &Found) -> Result<(), Error> {
+        for row in self.platform().open_calls(found).await? {
+            let stored: Stored = crate::rows::body(&row)?;
+            if stored.call.cancel_requested {
+                continue;
+            }
+            let batch = self.cancelling((&row, &stored), (DELETED, "its conversation is deleted")).await?;
+            self.platform().attempt(&mut Tries::default(), batch).await?;
+            self.lock_slots().forget(stored.call.id);
+            self.stop_remote(stored.call.id);
+        }
+        self.platform().erase(found).await
     }
 
     async fn is_over(&self, row: &Record, now: TimeMs) -> Result<(), Error> {
         let stored: Stored = crate::rows::body(row)?;
         let id = stored.call.id;
-        let batch = if stored.look_at.is_some() {
+        // What is driven here ends by itself once its tool does, and would end the call a second time.
+        let is_driven = run_of(&stored.call)
+            .and_then(|run| self.inner.runtime.get().map(|runtime| runtime.driven(run).is_some()))
+            .unwrap_or(false);
+        let ends = stored.look_at.is_some() && !is_driven;
+        let batch = if ends {
             let (message, said) = self.platform().output_of(&stored.call).await?;
             let why = "its time was over, and it did not end when it was asked to: what it does may go on";
             let ending = Ending::failed(CallPhase::Unknown, "call.unknown", why);
             let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
-            Batch { expect, writes: end((row, &stored), (&message, &said, Vec::new()), ending, now) }
+            let mut writes = end((row, &stored), (&message, &said, Vec::new()), ending, now);
+            writes.extend(self.withdrawn(&stored.call, now).await?);
+            Batch { expect, writes }
         } else {
             let look_at = Some(now.0.saturating_add(GRACE_MS));
             let asked = Stored { look_at, ..stored.clone() };
             self.cancelling((row, &asked), (DEADLINE, "its time is over")).await?
         };
-        let ended = stored.look_at.is_some();
         self.platform().attempt(&mut Tries::default(), batch).await?;
         self.lock_slots().forget(id);
         self.stop_remote(id);
-        if ended {
+        if ends {
             self.inner.leave(id);
+            self.inner.deltas.settle(RunId(id.0), CallId(u64::MAX));
         }
         Ok(())
+    }
+
+    /// What it writes that nobody has to answer the Questions of a call's Run any more.
+    async fn withdrawn(&self, call: &HarnessCall, now: TimeMs) -> Result<Vec<Write>, Error> {
+        let Some(run) = run_of(call) else { return Ok(Vec::new()) };
+        let mut writes = Vec::new();
+        for open in self.platform().store().questions(Some(run), usize::MAX).await? {
+            let id = RecordId(identity(run, &open.question).0);
+            let Some(row) = self.platform().get(Table::Question, id).await? else { continue };
+            let stored: questions::Stored = crate::rows::body(&row)?;
+            if !stored.question.status.is_final() {
+                let question = Question { status: QuestionStatus::Withdrawn, answer: None, ..stored.question.clone() };
+                writes.extend(questions::closing(&row, &questions::Stored { question, ..stored }, now));
+            }
+        }
+        Ok(writes)
     }
 }
 

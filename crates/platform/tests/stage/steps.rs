@@ -51,6 +51,7 @@ impl Loop for Steps {
                 reply_to: None,
             })),
             "confirm" => Decision::confirm(rest),
+            "spawn" => Decision::spawn("kid", "steps", &rest),
             "wait" => Decision::wait("message"),
             "sleep" => Decision::sleep(rest.parse().unwrap_or_default()),
             "fail" => Decision::fail(Failure::new("steps.fail", "as it was told")),

@@ -1,25 +1,33 @@
 //! The Questions of a Run, and of its children, as Questions of its Conversation.
 
-use super::Telling;
 use crate::Platform;
 use crate::conversations::wake;
 use crate::error::Error;
 use crate::messages::message_of;
 use crate::questions::{Stored, asking, closing, reply};
 use crate::rows::{body, named};
-use loopd_kernel::RunId;
 use loopd_kernel::question::{Ask, OpenQuestion, QuestionEnd};
 use loopd_kernel::record::{Record as Said, Resolved};
-use loopd_protocol::{Answered, AskKind, Authorises, Question, QuestionId, QuestionStatus, Scope};
-use loopd_store::{RecordId, Table};
+use loopd_kernel::{RunId, TimeMs};
+use loopd_protocol::{Answered, AskKind, Authorises, HarnessCall, Question, QuestionId, QuestionStatus, Scope};
+use loopd_runtime::Stepped;
+use loopd_store::{RecordId, Table, Write};
 
 /// The identity of a Run's Question.
-fn identity(run: RunId, open: &OpenQuestion) -> QuestionId {
+pub(in crate::engine) fn identity(run: RunId, open: &OpenQuestion) -> QuestionId {
     QuestionId(named(&format!("question {} of {run}", open.id.0)).0)
 }
 
-impl Telling<'_> {
-    pub(super) async fn questions(&mut self, platform: &Platform) -> Result<(), Error> {
+/// What is to be said of the Questions of one step. A call that has ended does not end them: a child may still ask.
+pub(super) struct Asking<'a> {
+    pub step: &'a Stepped<'a>,
+    pub call: &'a HarnessCall,
+    pub at: TimeMs,
+    pub writes: Vec<Write>,
+}
+
+impl Asking<'_> {
+    pub async fn questions(&mut self, platform: &Platform) -> Result<(), Error> {
         let (before, after) = (self.step.before.questions, &self.step.after.questions);
         let opened: Vec<_> = after.iter().filter(|new| !before.iter().any(|old| old.id == new.id)).collect();
         let closed: Vec<_> = before.iter().filter(|old| !after.iter().any(|new| new.id == old.id)).collect();
@@ -29,7 +37,10 @@ impl Telling<'_> {
         if opened.is_empty() {
             return Ok(());
         }
-        let found = self.place(platform).await?;
+        let row = platform.get(Table::Conversation, RecordId(self.call.conversation.0)).await?;
+        let Some(found) = row.map(|row| platform.found(row)).transpose()?.filter(|found| !found.stored.deleted) else {
+            return Ok(());
+        };
         for open in opened {
             let stored = self.asked(open);
             let seq = self.step.entries.last().map(|entry| entry.seq.0);
@@ -41,7 +52,7 @@ impl Telling<'_> {
     }
 
     fn asked(&self, open: &OpenQuestion) -> Stored {
-        let (run, call) = (self.step.after.run, &self.call.1.call);
+        let (run, call) = (self.step.after.run, self.call);
         let id = identity(run, open);
         let mut question = Question {
             id,
@@ -96,10 +107,11 @@ impl Telling<'_> {
         // Of an answer that was given here the moment and the scope are known, too.
         let sent = stored.question.answer.clone();
         let same = |sent: &Answered| told.as_ref().is_some_and(|told| told.by == sent.by);
-        let answer = sent.clone().filter(same).or(told).or(sent);
         let taken = matches!(status, QuestionStatus::Answered | QuestionStatus::Declined | QuestionStatus::Dismissed);
+        // One that did not count is no answer of the Question.
+        let answer = sent.filter(same).or(told).filter(|_| taken);
         let question = Question { status, answer, ..stored.question.clone() };
-        if let Some(answered) = question.answer.as_ref().filter(|_| taken) {
+        if let Some(answered) = &question.answer {
             self.writes.extend(reply(&question, answered, self.at));
         }
         self.writes.extend(closing(&row, &Stored { question, ..stored }, self.at));
