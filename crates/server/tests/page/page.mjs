@@ -218,6 +218,15 @@ const steps = {
     await card(free).getByRole('textbox').fill('something else');
     await card(free).getByRole('textbox').press('Enter');
     await soon('free text', async () => (await operator('GET', '/v1/questions/' + free.id)).answer?.value === 'something else');
+    const sent = await ask({ kind: 'ask', choices: [{ value: 'x' }, { value: 'y' }] });
+    await card(sent).waitFor();
+    // As of a Run that has not taken it yet.
+    await page.route('**/answer', (route) => route.fulfill({ json: { ...sent, answer: { by: 'person/me', at: Date.now(), value: 'x', scope: 'once' } } }), { times: 1 });
+    await card(sent).getByRole('button', { name: 'x', exact: true }).click();
+    await soon('an answer that is on its way is shown as such', async () => (await card(sent).innerText()).includes('sent: it counts once it is taken'));
+    check('and no second one is offered', (await card(sent).locator('button, input').count()) === 0);
+    await context.request.post(`http://${address}/v1/questions/${sent.id}/answer`, { data: { status: 'answered', value: 'x' }, headers: { origin: `http://${address}` } });
+    await soon('until it is taken', async () => { const text = await card(sent).innerText(); return text.includes('x') && !text.includes('sent:'); });
     const late = await ask({ kind: 'ask' });
     await card(late).waitFor();
     await page.route('**/v1/stream*', (route) => route.abort());
