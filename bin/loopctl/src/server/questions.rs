@@ -108,7 +108,7 @@ pub async fn answer(reach: &Reach, args: &AnswerArgs) -> Result<Exit, Problem> {
     let now = seen.unwrap_or_else(|| sent.clone());
     output::note(&came_of(&sent, &answer, &now)?);
     if !now.status.is_final() {
-        output::note(&format!("see what becomes of it:  {}", reach.command(&format!("ask show {}", short(id)))));
+        output::note(&format!("see what becomes of it:  {}", reach.command(&format!("ask show {id}"))));
     }
     Ok(Exit::Completed)
 }

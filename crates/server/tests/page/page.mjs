@@ -250,9 +250,12 @@ const steps = {
       { type: 'text', text }, { type: 'markdown', text }, { type: 'tool', name: text.slice(0, 500), status: 'done', args: text, output: text }, { type: 'plan', steps: [{ text, target: text, status: text.slice(0, 10) }] },
       { type: 'error', code: text, message: text },
     ]);
-    blocks.push({ type: 'result', json: { html: HOSTILE[1] } }, { type: '__proto__', x: HOSTILE[0] }, { type: 'constructor' }, { type: 'hologram', depth: HOSTILE }, { type: 'text', text: 7 }, { type: 'plan', steps: 'no' }, { type: 'progress', text: 'x', done: 5, total: 3 });
+    blocks.push({ type: 'result', json: { html: HOSTILE[1] } }, { type: '__proto__', x: HOSTILE[0] }, { type: 'constructor' }, { type: 'hologram', depth: HOSTILE }, { type: 'progress', text: 'x', done: 5, total: 3 });
     await page.evaluate(({ id: conversation, title }) => fetch('/v1/conversations/' + conversation, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ title }) }), { id, title: '\u202e' + HOSTILE[1] });
     for (let at = 0; at < blocks.length; at += 50) await operator('POST', `/v1/conversations/${id}/messages`, { blocks: blocks.slice(at, at + 50) });
+    for (const block of [{ type: 'text', text: 7 }, { type: 'plan', steps: 'no' }]) {
+      check('a known block of another shape is refused', await operator('POST', `/v1/conversations/${id}/messages`, { blocks: [block] }).then(() => false, (error) => error.message.includes('422')));
+    }
     await soon('it is shown', async () => (await page.locator('#messages').innerText()).includes('hologram'));
     const text = await page.locator('#messages').textContent();
     check('turned text is marked', text.includes('⟦U+202E⟧gnp.exe') && text.includes('⟦U+2066⟧') && text.includes('⟦U+0000⟧') && text.includes('⟦U+E0041⟧') && !/[\u202a-\u202e\u2066-\u2069\u0000\u001b]/.test(text));
