@@ -207,8 +207,7 @@ mod tests {
 
     #[track_caller]
     fn check(now: &Question, expected: &str) {
-        let answer =
-            Answer { status: QuestionStatus::Answered, value: Some(json!("red")), scope: Scope::Once };
+        let answer = Answer { status: QuestionStatus::Answered, value: Some(json!("red")), scope: Scope::Once };
         let said = came_of(&question("open", Some("person/me")), &answer, now);
         assert_eq!(said.unwrap_or_else(|problem| format!("{}: {}", problem.code.name(), problem.what)), expected);
     }

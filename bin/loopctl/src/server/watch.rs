@@ -16,7 +16,8 @@ use crate::problem::Problem;
 use loopd_client::{Part, Start, Window};
 use loopd_fixture::excerpt;
 use loopd_protocol::{
-    ActorKind, CallPhase, ConversationId, Delta, Event, FeedEvent, Message, MessageStatus, Question, QuestionId, QuestionStatus,
+    ActorKind, CallPhase, ConversationId, Delta, Event, FeedEvent, Message, MessageStatus, Question, QuestionId,
+    QuestionStatus,
 };
 use std::collections::HashSet;
 use std::io::Stdout;
