@@ -18,9 +18,11 @@ echo "An answer that does not fit is refused, and changes nothing:"
 json POST "/v1/questions/$question/answer" '{"status": "answered", "value": "purple"}' || true
 echo
 
-echo "One that fits:"
+echo "One that fits. It is sent to the run (\"answer\" says so), and counts once the run has taken it:"
 json POST "/v1/questions/$question/answer" '{"status": "answered", "value": "green"}'
 echo
 
-echo "The agent goes on:"
+echo "The run takes it, and the agent goes on:"
 follow "/v1/stream?feed=conversation/$conversation&from=start" '"type":"message_ended"' | tail -n 1
+api GET "/v1/questions/$question"
+echo

@@ -137,6 +137,7 @@ impl Bench {
         let mut command = words::command(&arguments);
         match target {
             Some("lib") => command.arg("--lib"),
+            Some("bin") => command.arg("--bins"),
             Some(target) => command.args(["--test", target]),
             None => command.arg("--tests"),
         };

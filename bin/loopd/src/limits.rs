@@ -11,6 +11,9 @@ use std::time::Duration;
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {
     message_bytes: Option<NonZeroUsize>,
+    message_total_bytes: Option<NonZeroU64>,
+    message_open_s: Option<NonZeroU32>,
+    list_bytes: Option<NonZeroU64>,
     message_blocks: Option<NonZeroU64>,
     shown_blocks: Option<NonZeroUsize>,
     artifact_bytes: Option<NonZeroUsize>,
@@ -44,6 +47,9 @@ impl Limits {
         let size = |set: Option<NonZeroUsize>, usual| set.map_or(usual, NonZeroUsize::get);
         Config {
             message_bytes: size(self.message_bytes, usual.message_bytes),
+            message_total_bytes: self.message_total_bytes.map_or(usual.message_total_bytes, NonZeroU64::get),
+            message_open_s: self.message_open_s.map_or(usual.message_open_s, NonZeroU32::get),
+            list_bytes: self.list_bytes.map_or(usual.list_bytes, NonZeroU64::get),
             message_blocks: self.message_blocks.map_or(usual.message_blocks, NonZeroU64::get),
             shown_blocks: size(self.shown_blocks, usual.shown_blocks),
             artifact_bytes: size(self.artifact_bytes, usual.artifact_bytes),
@@ -94,6 +100,9 @@ mod tests {
         let (platform, server) = (Config::default(), ServerLimits::default());
         let rows = [
             ("message-bytes", platform.message_bytes as u64),
+            ("message-total-bytes", platform.message_total_bytes),
+            ("message-open-s", u64::from(platform.message_open_s)),
+            ("list-bytes", platform.list_bytes),
             ("message-blocks", platform.message_blocks),
             ("shown-blocks", platform.shown_blocks as u64),
             ("artifact-bytes", platform.artifact_bytes as u64),
@@ -129,7 +138,12 @@ mod tests {
         let changed = set.server(&server);
         assert_eq!((changed.heartbeat, changed.grace), (more(server.heartbeat), more(server.grace)));
         assert_eq!((changed.streams, changed.requests_per_s), (server.streams + 1, server.requests_per_s + 1));
-        assert_eq!(set.platform(platform.clone()).artifact_bytes, platform.artifact_bytes + 1);
+        let changed = set.platform(platform.clone());
+        assert_eq!(changed.artifact_bytes, platform.artifact_bytes + 1);
+        assert_eq!(
+            (changed.message_total_bytes, changed.message_open_s, changed.list_bytes),
+            (platform.message_total_bytes + 1, platform.message_open_s + 1, platform.list_bytes + 1)
+        );
         assert!(toml::from_str::<Limits>("feeds = 0").is_err());
         assert_eq!(
             (Limits::default().platform(platform.clone()), Limits::default().server(&server)),

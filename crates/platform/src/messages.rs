@@ -276,7 +276,11 @@ impl Platform {
         for actor in &draft.to {
             let member = found.is_member(actor) || self.people(found).await?.contains(actor);
             if !member && (actor.kind() == ActorKind::Person || !self.is_known(actor).await?) {
-                let detail = format!("{actor} is no member of this conversation");
+                let what = match actor.kind() {
+                    ActorKind::Person => "no member of this conversation",
+                    ActorKind::Operator | ActorKind::Harness => "no agent and no operator that this server knows",
+                };
+                let detail = format!("{actor} is {what}");
                 // Whoever only mentioned them need not know who there is.
                 let explicit = !mentions(&draft.blocks).contains(actor);
                 if explicit { return Err(Error::invalid("to", detail)) } else { continue }

@@ -51,7 +51,8 @@ A call whose effect is unknown takes one of:
   landed   it happened; --output is its result as the agent shall see it
   failed   it did not happen; the agent sees a failed call
   retry    it did not happen; do it now
-  unknown  nobody can tell; the agent decides")]
+  unknown  nobody can tell; the agent decides
+An answer counts when the run that asked takes it: this waits for that, at a server five seconds at most, and says which.")]
     Answer(AnswerArgs),
 }
 

@@ -53,7 +53,7 @@ struct Kind {
 
 const CONVERSATION: Kind = Kind { prefix: "con_", one: "conversation", list: "conv list" };
 const CALL: Kind = Kind { prefix: "hcl_", one: "call", list: "call list CONV" };
-const QUESTION: Kind = Kind { prefix: "qst_", one: "question", list: "ask list" };
+const QUESTION: Kind = Kind { prefix: "qst_", one: "open question", list: "ask list" };
 const TOKEN: Kind = Kind { prefix: "tok_", one: "token", list: "token list" };
 
 impl Kind {

@@ -111,6 +111,14 @@ pub const fn ended(status: QuestionStatus) -> &'static str {
     }
 }
 
+/// How a Question stands, also between an answer and the Run that takes it.
+pub const fn stands(question: &Question) -> &'static str {
+    match question.status {
+        QuestionStatus::Open if question.answer.is_some() => "sent to the run, which has not taken it yet",
+        status => ended(status),
+    }
+}
+
 /// Who speaks, and to whom.
 pub fn heading(message: &Message) -> String {
     let to: Vec<_> = message.to.iter().map(loopd_protocol::ActorKey::as_str).collect();

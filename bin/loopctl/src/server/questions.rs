@@ -1,5 +1,6 @@
 //! The Questions of Conversations: listed, shown, answered.
 
+use super::follow::{Ear, Heard};
 use super::names::{self, short};
 use super::part;
 use super::reach::Reach;
@@ -9,9 +10,15 @@ use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
 use crate::words;
+use loopd_client::Start;
 use loopd_fixture::excerpt;
 use loopd_kernel::TimeMs;
-use loopd_protocol::{Answer, AskKind, Question, QuestionStatus};
+use loopd_protocol::{Answer, AskKind, Event, Question, QuestionStatus};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long somebody who answers waits for the Run to take it.
+const TAKEN: Duration = Duration::from_secs(5);
 
 /// Who asks what.
 pub fn asks(question: &Question) -> String {
@@ -57,7 +64,7 @@ pub async fn show(reach: &Reach, text: &str, format: Format) -> Result<Exit, Pro
         Format::Json | Format::Jsonl => output::json(format, &question)?,
         Format::Name => output::line(&question.id.to_string())?,
         Format::Table => {
-            output::line(&format!("{}  {}", question.id, part::ended(question.status)))?;
+            output::line(&format!("{}  {}", question.id, part::stands(&question)))?;
             output::line(&asks(&question))?;
             for choice in &question.choices {
                 let (label, more) = (excerpt::line(&choice.label, 100), excerpt::line(&choice.description, 200));
@@ -72,7 +79,7 @@ pub async fn show(reach: &Reach, text: &str, format: Format) -> Result<Exit, Pro
                     output::line(&format!(
                         "  {}: {}",
                         answer.by,
-                        value.unwrap_or_else(|| part::ended(question.status).into())
+                        value.unwrap_or_else(|| part::stands(&question).into())
                     ))?;
                 }
                 None if question.status == QuestionStatus::Open => output::note(&how(reach, &question)),
@@ -83,7 +90,8 @@ pub async fn show(reach: &Reach, text: &str, format: Format) -> Result<Exit, Pro
     Ok(Exit::Completed)
 }
 
-/// Answers a Question. The same answer again changes nothing.
+/// Answers a Question. The same answer again changes nothing. A Run's answer counts once the Run has taken it, which is
+/// waited for a moment.
 ///
 /// # Errors
 /// [`Problem`].
@@ -91,9 +99,48 @@ pub async fn answer(reach: &Reach, args: &AnswerArgs) -> Result<Exit, Problem> {
     let id = names::question(reach, &args.question).await?;
     let question = reach.client.question(id).await?;
     let answer = given(&question, args)?;
-    let ended = super::send::again(async || reach.client.answer(id, &answer).await).await?;
-    output::note(&format!("{} {}", short(id), part::ended(ended.status)));
+    let sent = super::send::again(async || reach.client.answer(id, &answer).await).await?;
+    // It is sent, whatever keeps this from seeing what becomes of it.
+    let seen = match sent.status {
+        QuestionStatus::Open => timeout(TAKEN, taken(reach, &sent)).await.ok().and_then(Result::ok),
+        _ => None,
+    };
+    let now = seen.unwrap_or_else(|| sent.clone());
+    output::note(&came_of(&sent, &answer, &now)?);
+    if !now.status.is_final() {
+        output::note(&format!("see what becomes of it:  {}", reach.command(&format!("ask show {id}"))));
+    }
     Ok(Exit::Completed)
+}
+
+/// The Question once its Run has ended it.
+async fn taken(reach: &Reach, sent: &Question) -> Result<Question, Problem> {
+    let mut ear = Ear::open(reach, sent.conversation, Start::Now).await?;
+    // It may have been taken before anybody listened.
+    let mut now = reach.client.question(sent.id).await?;
+    while !now.status.is_final() {
+        match ear.next().await? {
+            Heard::Event(event) => match event.event {
+                Event::Question { question } if question.id == sent.id => now = *question,
+                _ => {}
+            },
+            Heard::Reset => now = reach.client.question(sent.id).await?,
+            Heard::Closed(_) => break,
+            Heard::Delta(_) | Heard::Note(_) => {}
+        }
+    }
+    Ok(now)
+}
+
+/// What came of an answer, as far as it is known now.
+fn came_of(sent: &Question, answer: &Answer, now: &Question) -> Result<String, Problem> {
+    let name = short(now.id);
+    let by = |question: &Question| question.answer.as_ref().map(|answer| answer.by.clone());
+    if now.status.is_final() && (now.status != answer.status || by(now) != by(sent)) {
+        let what = format!("the answer did not count: {name} was {} meanwhile", part::ended(now.status));
+        return Err(Problem::new(Code::ServerConflict, what));
+    }
+    Ok(format!("{name} {}", part::stands(now)))
 }
 
 fn given(question: &Question, args: &AnswerArgs) -> Result<Answer, Problem> {
@@ -137,5 +184,42 @@ fn schema(question: &Question) -> Option<String> {
             let values: Vec<_> = question.choices.iter().map(|choice| &choice.value).collect();
             Some(serde_json::json!({ "enum": values }).to_string())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loopd_protocol::Scope;
+    use serde_json::json;
+
+    fn question(status: &str, by: Option<&str>) -> Question {
+        let id = "0".repeat(31) + "1";
+        let mut text = json!({
+            "id": format!("qst_{id}"), "conversation": format!("con_{id}"), "message": format!("msg_{id}"), "kind": "ask",
+            "from": "harness/asks", "prompt": "Which?", "status": status, "asked_at": 0,
+        });
+        if let Some(by) = by {
+            text["answer"] = json!({ "by": by, "at": 1, "value": "red" });
+        }
+        serde_json::from_value(text).expect("a question")
+    }
+
+    #[track_caller]
+    fn check(now: &Question, expected: &str) {
+        let answer = Answer { status: QuestionStatus::Answered, value: Some(json!("red")), scope: Scope::Once };
+        let said = came_of(&question("open", Some("person/me")), &answer, now);
+        assert_eq!(said.unwrap_or_else(|problem| format!("{}: {}", problem.code.name(), problem.what)), expected);
+    }
+
+    /// Nobody is told that an answer counted before it did, or though it did not.
+    #[test]
+    fn an_answer_counts_when_its_run_took_it() {
+        check(&question("answered", Some("person/me")), "qst_00000000000000 answered");
+        check(&question("open", Some("person/me")), "qst_00000000000000 sent to the run, which has not taken it yet");
+        let refused = "E-SERVER-CONFLICT: the answer did not count: qst_00000000000000 was ";
+        check(&question("withdrawn", Some("person/me")), &format!("{refused}withdrawn meanwhile"));
+        check(&question("timed_out", Some("person/me")), &format!("{refused}timed out meanwhile"));
+        check(&question("answered", Some("person/ann")), &format!("{refused}answered meanwhile"));
     }
 }

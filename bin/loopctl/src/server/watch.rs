@@ -16,7 +16,8 @@ use crate::problem::Problem;
 use loopd_client::{Part, Start, Window};
 use loopd_fixture::excerpt;
 use loopd_protocol::{
-    CallPhase, ConversationId, Delta, Event, FeedEvent, Message, MessageStatus, Question, QuestionId, QuestionStatus,
+    ActorKind, CallPhase, ConversationId, Delta, Event, FeedEvent, Message, MessageStatus, Question, QuestionId,
+    QuestionStatus,
 };
 use std::collections::HashSet;
 use std::io::Stdout;
@@ -169,12 +170,15 @@ impl<'a> Watcher<'a> {
 
     fn question(&mut self, question: &Question) {
         // What it asks, and who answered what, its Messages say.
-        if question.status == QuestionStatus::Open && self.asked.insert(question.id) {
+        let late = matches!(question.status, QuestionStatus::TimedOut | QuestionStatus::Withdrawn);
+        if question.status == QuestionStatus::Open && question.answer.is_none() && self.asked.insert(question.id) {
             let how = questions::how(self.reach, question);
             self.screen.line(Some(Tone::Waits), &how);
-        } else if matches!(question.status, QuestionStatus::TimedOut | QuestionStatus::Withdrawn) {
-            let text = format!("{} is {}", names::short(question.id), part::ended(question.status));
-            self.screen.line(None, &text);
+        } else if late {
+            let uncounted = question.answer.as_ref().filter(|answer| answer.by.kind() == ActorKind::Person);
+            let uncounted = uncounted.map(|answer| format!("; the answer of {} did not count", answer.by));
+            let (name, ended) = (names::short(question.id), part::ended(question.status));
+            self.screen.line(None, &format!("{name} is {ended}{}", uncounted.unwrap_or_default()));
         }
     }
 }

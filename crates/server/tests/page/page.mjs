@@ -218,6 +218,15 @@ const steps = {
     await card(free).getByRole('textbox').fill('something else');
     await card(free).getByRole('textbox').press('Enter');
     await soon('free text', async () => (await operator('GET', '/v1/questions/' + free.id)).answer?.value === 'something else');
+    const sent = await ask({ kind: 'ask', choices: [{ value: 'x' }, { value: 'y' }] });
+    await card(sent).waitFor();
+    // As of a Run that has not taken it yet.
+    await page.route('**/answer', (route) => route.fulfill({ json: { ...sent, answer: { by: 'person/me', at: Date.now(), value: 'x', scope: 'once' } } }), { times: 1 });
+    await card(sent).getByRole('button', { name: 'x', exact: true }).click();
+    await soon('an answer that is on its way is shown as such', async () => (await card(sent).innerText()).includes('sent: it counts once it is taken'));
+    check('and no second one is offered', (await card(sent).locator('button, input').count()) === 0);
+    await context.request.post(`http://${address}/v1/questions/${sent.id}/answer`, { data: { status: 'answered', value: 'x' }, headers: { origin: `http://${address}` } });
+    await soon('until it is taken', async () => { const text = await card(sent).innerText(); return text.includes('x') && !text.includes('sent:'); });
     const late = await ask({ kind: 'ask' });
     await card(late).waitFor();
     await page.route('**/v1/stream*', (route) => route.abort());
@@ -241,9 +250,12 @@ const steps = {
       { type: 'text', text }, { type: 'markdown', text }, { type: 'tool', name: text.slice(0, 500), status: 'done', args: text, output: text }, { type: 'plan', steps: [{ text, target: text, status: text.slice(0, 10) }] },
       { type: 'error', code: text, message: text },
     ]);
-    blocks.push({ type: 'result', json: { html: HOSTILE[1] } }, { type: '__proto__', x: HOSTILE[0] }, { type: 'constructor' }, { type: 'hologram', depth: HOSTILE }, { type: 'text', text: 7 }, { type: 'plan', steps: 'no' }, { type: 'progress', text: 'x', done: 5, total: 3 });
+    blocks.push({ type: 'result', json: { html: HOSTILE[1] } }, { type: '__proto__', x: HOSTILE[0] }, { type: 'constructor' }, { type: 'hologram', depth: HOSTILE }, { type: 'progress', text: 'x', done: 5, total: 3 });
     await page.evaluate(({ id: conversation, title }) => fetch('/v1/conversations/' + conversation, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ title }) }), { id, title: '\u202e' + HOSTILE[1] });
     for (let at = 0; at < blocks.length; at += 50) await operator('POST', `/v1/conversations/${id}/messages`, { blocks: blocks.slice(at, at + 50) });
+    for (const block of [{ type: 'text', text: 7 }, { type: 'plan', steps: 'no' }]) {
+      check('a known block of another shape is refused', await operator('POST', `/v1/conversations/${id}/messages`, { blocks: [block] }).then(() => false, (error) => error.message.includes('422')));
+    }
     await soon('it is shown', async () => (await page.locator('#messages').innerText()).includes('hologram'));
     const text = await page.locator('#messages').textContent();
     check('turned text is marked', text.includes('⟦U+202E⟧gnp.exe') && text.includes('⟦U+2066⟧') && text.includes('⟦U+0000⟧') && text.includes('⟦U+E0041⟧') && !/[\u202a-\u202e\u2066-\u2069\u0000\u001b]/.test(text));
