@@ -93,6 +93,11 @@ impl Place {
         SqliteStore::open_client(&self.path).map(Arc::new).map_err(opening)
     }
 
+    /// The process that drives the store, if one does.
+    pub fn driver_process(&self) -> Option<u32> {
+        SqliteStore::driver_process(&self.path)
+    }
+
     /// Whether a living process drives the store. It asks the lock only, so that looking takes nothing away from a
     /// driver that is merely slow.
     pub fn is_driven(&self) -> bool {

@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::says;
 use crate::trouble::{Exit, Trouble};
 use loopd_platform::{Caller, Config, Paging, Platform};
-use loopd_protocol::{ActorKey, NewToken, Role};
+use loopd_protocol::{ActorKey, ActorKind, NewToken, Role};
 
 /// What the owner's token is called in lists.
 const OWN: &str = "admin.token of this server's folder";
@@ -47,7 +47,9 @@ pub async fn make(args: TokenArgs) -> Result<Exit, Trouble> {
     })?;
     let platform = Platform::new(store, Config::default());
     // Whoever may write the store's file may do everything.
-    let owner = Caller::new(args.actor.clone(), Role::Admin);
+    let program = ActorKey::new(ActorKind::Operator, "loopd");
+    let program = program.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+    let owner = Caller::new(program, Role::Admin);
     let new = NewToken { name: args.name, actor: args.actor, roles: args.role, days: args.days };
     let made = platform.make_token(&owner, new).await?;
     says::note(&format!("{} for {}; it is not shown again:", made.token.id, made.token.actor));

@@ -97,6 +97,12 @@ impl SqliteStore {
         client(path).map_err(|failure| named(failure, path))
     }
 
+    /// The process that drives the store at this moment, if one does. Looking takes nothing away from it.
+    #[must_use]
+    pub fn driver_process(path: impl AsRef<Path>) -> Option<u32> {
+        crate::role::driver_process(path.as_ref())
+    }
+
     /// Copies the store, as of one moment and while it is in use, into the new file `to`.
     ///
     /// # Errors

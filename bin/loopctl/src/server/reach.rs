@@ -63,7 +63,7 @@ pub fn locate(place: &Place, args: &ServerArgs) -> Option<Where> {
         return Some(Where { address, options: option + &token, named: true });
     }
     // What a server that was killed left behind leads to whoever has its port now.
-    let running = announced(place).filter(|_| place.is_driven())?;
+    let running = announced(place).filter(|running| place.driver_process() == Some(running.pid))?;
     Some(Where { address: running.address, options: token, named: false })
 }
 
@@ -138,7 +138,9 @@ fn own(place: &Place, server: &Client) -> Result<String, Problem> {
     let file = folder.join("admin.token");
     let problem = || Problem::new(Code::ServerToken, format!("there is no token for {}", server.server()));
     let fix = "name a file with one with --token-file, or put it into LOOPD_TOKEN";
-    let is_its_own = announced(place).is_some_and(|own| own.address == server.server());
+    // Whoever has the port of a server that was killed is not that server.
+    let is_its_own =
+        announced(place).is_some_and(|own| own.address == server.server() && place.driver_process() == Some(own.pid));
     if !server.is_local() || !is_its_own {
         let why = format!("{} goes only to the server that runs on this folder", file.display());
         return Err(if file.exists() { problem().why(why).fix(fix) } else { problem().fix(fix) });
