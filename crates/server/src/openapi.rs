@@ -38,7 +38,8 @@ const WRITE: [(u16, &str); 2] =
     [(409, "What it is about stands differently; `code` says how"), (507, "The store is full")];
 
 /// Creations that take an `Idempotency-Key`, as tags name them in no other way.
-const KEYED: [&str; 6] = ["open_conversation", "say", "begin_message", "ask", "call", "steer_call"];
+const KEYED: [&str; 8] =
+    ["open_conversation", "say", "begin_message", "ask", "call", "steer_call", "attach", "make_token"];
 /// Changes that take `If-Match`.
 const MATCHED: [&str; 2] = ["change_conversation", "change_members"];
 
