@@ -47,7 +47,9 @@ impl Platform {
             };
             if let Some(row) = before {
                 let there: Artifact = body(&row)?;
-                if (there.name.as_str(), there.media_type.as_str(), &there.digest) != (name, media_type, &digest.to_string()) {
+                if (there.name.as_str(), there.media_type.as_str(), &there.digest)
+                    != (name, media_type, &digest.to_string())
+                {
                     let detail = "the key has attached something else in this conversation";
                     return Err(Error::conflict("key_taken", detail));
                 }

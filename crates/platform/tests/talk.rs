@@ -318,7 +318,10 @@ async fn files_are_kept_by_content_and_given_to_members_only() {
     assert_eq!((again, bytes.as_slice()), (file.clone(), b"bytes\0".as_slice()));
     assert_eq!(refused(stage.platform.artifact(&person("eve"), file.id).await), "not_found");
     for name in ["", "..", "a/b", "a\\b", "a\u{202e}b", "a\nb"] {
-        assert_eq!(refused(stage.platform.attach(&ann, room, "", (name, "text/plain"), Vec::new()).await), "invalid name");
+        assert_eq!(
+            refused(stage.platform.attach(&ann, room, "", (name, "text/plain"), Vec::new()).await),
+            "invalid name"
+        );
     }
     assert_eq!(refused(stage.platform.attach(&ann, room, "", ("a", "text"), Vec::new()).await), "invalid media_type");
     let large = vec![0; (32 << 20) + 1];

@@ -91,7 +91,8 @@ async fn by_cookie(app: &Shared, headers: &HeaderMap, method: &Method, peer: Who
         return Err(Refusal::unauthenticated(detail));
     }
     let Some((caller, secret)) = find(app, &secrets, peer).await? else {
-        let detail = "this browser is signed out, or its time is over: sign in with the address that the server printed";
+        let detail =
+            "this browser is signed out, or its time is over: sign in with the address that the server printed";
         return Err(Refusal::unauthenticated(detail));
     };
     // Ports of one machine are one site, so `SameSite` does not keep their pages out.
