@@ -4,8 +4,6 @@ use crate::cli::DEFAULT_DATA;
 use crate::trouble::{Exit, Trouble};
 use loopd_assemble::words;
 use loopd_fixture::excerpt;
-use loopd_kernel::Digest;
-use loopd_server::SessionKey;
 use loopd_store::StoreError;
 use loopd_store_sqlite::SqliteStore;
 use serde::Serialize;
@@ -103,30 +101,25 @@ impl Data {
         })
     }
 
-    /// The key that signs cookies, and what tells this server from others on the machine. Made once.
+    /// What tells this server from others on the machine. Made once.
     ///
     /// # Errors
     /// [`Trouble`].
-    pub fn session(&self) -> Result<(SessionKey, [u8; 16]), Trouble> {
-        let path = self.path("session.key");
-        let key: [u8; 32] = match fs::read(&path) {
+    pub fn instance(&self) -> Result<[u8; 16], Trouble> {
+        let path = self.path("instance");
+        match fs::read(&path) {
             Ok(bytes) => bytes.try_into().map_err(|_| {
-                Trouble::new(Exit::Failed, format!("{} is no session key", path.display()))
-                    .fix("delete it: a new one is made, and everybody signs in again")
-            })?,
+                Trouble::new(Exit::Failed, format!("{} is not what this server has written there", path.display()))
+                    .fix("delete it: a new one is made, and browsers sign in again")
+            }),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let mut key = [0; 32];
-                getrandom::fill(&mut key).map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
-                self.write_new("session.key", &key)?;
-                key
+                let mut id = [0; 16];
+                getrandom::fill(&mut id).map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+                self.write_new("instance", &id)?;
+                Ok(id)
             }
-            Err(error) => return Err(self.wrong(&path, &error)),
-        };
-        // No secret, and nothing that a secret can be found from.
-        let mut id = [0; 16];
-        let digest = Digest::sha256(&[b"loopd instance", &key]);
-        id.iter_mut().zip(digest.0).for_each(|(slot, byte)| *slot = byte);
-        Ok((SessionKey(key), id))
+            Err(error) => Err(self.wrong(&path, &error)),
+        }
     }
 
     /// The secret with which programs of the owner on this machine come in, where there is one.
@@ -188,8 +181,10 @@ mod tests {
     fn what_is_made_once_stays_and_is_private() {
         let folder = tempfile::tempdir().expect("a folder");
         let data = Data::open(&folder.path().join("a/b")).expect("made");
-        let first = data.session().expect("made");
-        assert_eq!(data.session().expect("read"), first);
+        // What an earlier release kept there is nothing to this one.
+        fs::write(data.path("session.key"), [7; 32]).expect("written");
+        let first = data.instance().expect("made");
+        assert_eq!(data.instance().expect("read"), first);
         assert_eq!(data.admin_token().expect("read"), None);
         data.keep_admin_token("loopd_1").expect("kept");
         data.keep_admin_token("loopd_2").expect("kept");
@@ -199,7 +194,7 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode(&folder.path().join("a/b")), 0o700);
         assert_eq!(data.complaint(), None);
-        for name in ["session.key", "admin.token", "server.json", "store.db", ".gitignore"] {
+        for name in ["instance", "admin.token", "server.json", "store.db", ".gitignore"] {
             assert_eq!(mode(&data.path(name)), 0o600, "{name}");
         }
         data.withdraw();
@@ -215,10 +210,11 @@ mod tests {
     }
 
     #[test]
-    fn a_session_key_that_is_none_is_not_replaced_in_silence() {
+    fn an_instance_that_is_none_is_not_replaced_in_silence() {
         let folder = tempfile::tempdir().expect("a folder");
         let data = Data::open(folder.path()).expect("there");
-        fs::write(data.path("session.key"), "short").expect("written");
-        assert!(data.session().unwrap_err().to_string().contains("session.key is no session key"));
+        fs::write(data.path("instance"), "short").expect("written");
+        let wrong = data.instance().unwrap_err().to_string();
+        assert!(wrong.contains("instance is not what this server has written there"), "{wrong}");
     }
 }

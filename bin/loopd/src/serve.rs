@@ -30,7 +30,7 @@ pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     let address = listener.local_addr().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     let data = Data::open(&settings.data)?;
     let store: Arc<dyn Store> = data.store()?;
-    let (session_key, instance) = data.session()?;
+    let instance = data.instance()?;
     let Targets { specs, agents, complaints } = found;
     let usual = Config::default();
     let (slots, queue) = (settings.slots.unwrap_or(usual.slots), settings.queue.unwrap_or(usual.queue));
@@ -41,7 +41,7 @@ pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     let outlet = engine.outlet().await?;
     let runtime = Runtime::builder(store, Arc::new(agents)).outlet(outlet).deltas(sender).start().await?;
     engine.start(runtime, deltas).await?;
-    let config = ServerConfig::new(instance, session_key);
+    let config = ServerConfig::new(instance);
     let config = config.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     let config = ServerConfig {
         person: settings.person,

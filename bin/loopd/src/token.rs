@@ -32,7 +32,7 @@ pub async fn keep_admin(platform: &Platform, data: &Data, person: &ActorKey) -> 
         paging = Paging { cursor: Some(next), limit: 0 };
     }
     let new = NewToken { name: OWN.to_owned(), actor: person.clone(), roles: vec![Role::Admin], days: None };
-    data.keep_admin_token(&platform.make_token(&owner, new).await?.secret)
+    data.keep_admin_token(&platform.make_token(&owner, "", new).await?.secret)
 }
 
 /// Makes a token on the store of a server that does not run. Its secret goes to stdout, alone.
@@ -51,7 +51,7 @@ pub async fn make(args: TokenArgs) -> Result<Exit, Trouble> {
     let program = program.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     let owner = Caller::new(program, Role::Admin);
     let new = NewToken { name: args.name, actor: args.actor, roles: args.role, days: args.days };
-    let made = platform.make_token(&owner, new).await?;
+    let made = platform.make_token(&owner, "", new).await?;
     says::note(&format!("{} for {}; it is not shown again:", made.token.id, made.token.actor));
     says::line(&made.secret).map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     Ok(Exit::Done)

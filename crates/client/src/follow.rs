@@ -98,6 +98,9 @@ pub struct Follow {
     ready: VecDeque<Told>,
     pause: Duration,
     longest: Duration,
+    silence: Duration,
+    /// Why the connection was given up, once what came before is told.
+    failed: Option<Error>,
     /// When to come back.
     back_at: Option<Instant>,
 }
@@ -118,8 +121,18 @@ impl Follow {
             ready: VecDeque::new(),
             pause: PAUSE,
             longest: LONGEST,
+            silence: SILENCE,
+            failed: None,
             back_at: None,
         }
+    }
+
+    /// Takes a connection for dead after so long without anything, in place of a minute: for servers with another
+    /// heartbeat than the usual 15 s.
+    #[must_use]
+    pub const fn silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
     }
 
     /// The id after which another stream would go on.
@@ -132,11 +145,15 @@ impl Follow {
     /// Feed is closed.
     ///
     /// # Errors
-    /// [`Error`] where coming back is no use: the first connection fails, or the server refuses for good.
+    /// [`Error`] where coming back is no use: the first connection fails, the server refuses for good, or it says what this
+    /// client cannot read. Everything before that was told; called again, it comes back behind the last event.
     pub async fn next(&mut self) -> Result<Option<Told>, Error> {
         loop {
             if let Some(told) = self.ready.pop_front() {
                 return Ok(Some(told));
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
             }
             if self.feeds.is_empty() {
                 return Ok(None);
@@ -149,11 +166,9 @@ impl Follow {
                 self.connect().await?;
                 continue;
             };
-            let frames = match tokio::time::timeout(SILENCE, response.chunk()).await {
-                Ok(Ok(Some(bytes))) => match parser.push(&bytes) {
-                    Ok(frames) => frames,
-                    Err(error) => return Err(Error::Strange(error.to_string())),
-                },
+            let mut frames = Vec::new();
+            let whole = match tokio::time::timeout(self.silence, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => parser.push(&bytes, &mut frames),
                 Ok(Ok(None)) => {
                     self.lose("the server has ended the stream".to_owned());
                     continue;
@@ -163,24 +178,32 @@ impl Follow {
                     continue;
                 }
                 Err(_) => {
-                    self.lose("nothing came for a minute".to_owned());
+                    self.lose(format!("nothing came for {} s", self.silence.as_secs()));
                     continue;
                 }
             };
             if let Some(retry) = parser.retry_ms() {
                 self.longest = Duration::from_millis(retry).min(LONGEST);
             }
-            for frame in frames {
-                self.take(frame)?;
+            let taken = frames.into_iter().try_for_each(|frame| self.take(frame));
+            if let Err(error) = taken.and(whole.map_err(|error| Error::Strange(error.to_string()))) {
+                // What followed in the same piece would move the cursor over what was not told.
+                self.leave();
+                self.failed = Some(error);
             }
         }
     }
 
     fn lose(&mut self, why: String) {
+        self.leave();
+        self.ready.push_back(Told::Lost(why));
+    }
+
+    /// Gives the connection up, to come back after a pause.
+    fn leave(&mut self) {
         self.connection = None;
         self.back_at = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(self.longest);
-        self.ready.push_back(Told::Lost(why));
     }
 
     async fn connect(&mut self) -> Result<(), Error> {
@@ -198,7 +221,10 @@ impl Follow {
         if let Some(id) = self.cursor.as_deref().or(begin) {
             request = request.header(LAST_EVENT_ID, id);
         }
-        match send(request).await {
+        // Also an answer that never begins is silence.
+        let sent = tokio::time::timeout(self.silence, send(request)).await;
+        let silent = |_| Err(Error::Unreachable(format!("no answer came for {} s", self.silence.as_secs())));
+        match sent.unwrap_or_else(silent) {
             Ok(response) => {
                 self.connection = Some((response, Parser::default()));
                 self.begun = true;
@@ -206,9 +232,7 @@ impl Follow {
             }
             // Who was never there may not exist; who was there comes back.
             Err(error) if error.is_retryable() && self.begun => {
-                self.connection = None;
-                self.back_at = Some(Instant::now() + self.pause);
-                self.pause = (self.pause * 2).min(self.longest);
+                self.leave();
                 Ok(())
             }
             Err(error) => Err(error),

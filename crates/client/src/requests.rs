@@ -221,18 +221,19 @@ impl Client {
         Ok(page.items)
     }
 
-    /// Attaches a file.
+    /// Attaches a file. The key makes it one, however often it is sent.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn attach(
         &self,
         id: ConversationId,
+        key: &str,
         (name, media_type): (&str, &str),
         bytes: Vec<u8>,
     ) -> Result<Artifact, Error> {
         let request = self.request(Method::POST, &format!("/v1/conversations/{id}/artifacts"), &[("name", name)]);
-        read(request.header(CONTENT_TYPE, media_type).body(bytes)).await
+        read(keyed(request.header(CONTENT_TYPE, media_type).body(bytes), key)).await
     }
 
     /// Open Questions: of one Conversation, or of all.

@@ -34,12 +34,11 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Takes the next bytes; returns the events that end in them.
+    /// Takes the next bytes, and adds the events that end in them.
     ///
     /// # Errors
-    /// [`TooLarge`]; nothing that follows makes sense.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, TooLarge> {
-        let mut frames = Vec::new();
+    /// [`TooLarge`]; what was added before is good, and nothing that follows makes sense.
+    pub fn push(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), TooLarge> {
         for byte in bytes {
             let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
             match byte {
@@ -54,7 +53,7 @@ impl Parser {
                 }
             }
         }
-        Ok(frames)
+        Ok(())
     }
 
     /// How long to wait before coming back, in milliseconds, where the server has said so.
@@ -121,8 +120,10 @@ mod tests {
     fn events_are_the_same_wherever_the_bytes_are_cut() {
         for size in [1, 2, 3, 7, 1000] {
             let mut parser = Parser::default();
-            let chunks = STREAM.as_bytes().chunks(size);
-            let frames: Vec<_> = chunks.flat_map(|chunk| parser.push(chunk).expect("small")).collect();
+            let mut frames = Vec::new();
+            for chunk in STREAM.as_bytes().chunks(size) {
+                parser.push(chunk, &mut frames).expect("small");
+            }
             assert_eq!((frames, parser.retry_ms()), (expected(), Some(2000)), "pieces of {size}");
         }
     }
@@ -130,8 +131,11 @@ mod tests {
     #[test]
     fn what_never_ends_is_refused() {
         let mut parser = Parser::default();
+        let mut frames = Vec::new();
+        // What ended before it is not lost.
+        parser.push(b"data: before\n\n", &mut frames).expect("small");
         let piece = vec![b'x'; 1 << 20];
-        let refused = (0..20).find_map(|_| parser.push(&piece).err());
-        assert_eq!(refused, Some(TooLarge));
+        let refused = (0..20).find_map(|_| parser.push(&piece, &mut frames).err());
+        assert_eq!((refused, frames), (Some(TooLarge), vec![frame("message", "before", None)]));
     }
 }

@@ -14,6 +14,8 @@ enum Answer {
     Refusal(u16, &'static str, bool),
     /// Not even a status.
     Nothing,
+    /// Not even that it breaks off, until the next connection.
+    Silence,
 }
 
 async fn head(stream: &mut TcpStream) -> String {
@@ -24,9 +26,9 @@ async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// Answers one connection after the other; returns the heads of the requests.
-async fn serve(listener: TcpListener, answers: Vec<Answer>) -> Vec<String> {
-    let mut heads = Vec::new();
+/// Answers one connection after the other; returns the heads of the requests, and the connections that are still silent.
+async fn serve(listener: TcpListener, answers: Vec<Answer>) -> (Vec<String>, Vec<TcpStream>) {
+    let (mut heads, mut silent) = (Vec::new(), Vec::new());
     for answer in answers {
         let (mut stream, _) = listener.accept().await.expect("a connection");
         heads.push(head(&mut stream).await);
@@ -41,10 +43,14 @@ async fn serve(listener: TcpListener, answers: Vec<Answer>) -> Vec<String> {
                 format!("HTTP/1.1 {status} No\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
             }
             Answer::Nothing => continue,
+            Answer::Silence => {
+                silent.push(stream);
+                continue;
+            }
         };
         stream.write_all(text.as_bytes()).await.expect("written");
     }
-    heads
+    (heads, silent)
 }
 
 fn hello(position: u64) -> String {
@@ -60,11 +66,19 @@ fn event(position: u64) -> String {
 
 /// What is told until it closes or fails, in words; and the requests.
 async fn check(start: Start, answers: Vec<Answer>) -> (Vec<String>, Option<Error>, Vec<String>) {
+    check_with(|follow| follow, start, answers).await
+}
+
+async fn check_with(
+    with: impl FnOnce(Follow) -> Follow,
+    start: Start,
+    answers: Vec<Answer>,
+) -> (Vec<String>, Option<Error>, Vec<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let served = tokio::spawn(serve(listener, answers));
     let client = Client::new(&url, Some("loopd_secret")).expect("an address");
-    let mut follow = Follow::new(client, vec![FEED.to_owned()], start);
+    let mut follow = with(Follow::new(client, vec![FEED.to_owned()], start));
     let mut told = Vec::new();
     let end = loop {
         let next = tokio::time::timeout(Duration::from_secs(60), follow.next()).await.expect("in time");
@@ -79,7 +93,7 @@ async fn check(start: Start, answers: Vec<Answer>) -> (Vec<String>, Option<Error
             Err(error) => break Some(error),
         });
     };
-    (told, end, served.await.expect("served"))
+    (told, end, served.await.expect("served").0)
 }
 
 fn closed() -> String {
@@ -149,6 +163,43 @@ async fn events_that_are_gone_are_said_to_be() {
     let (told, end, _) = check(Start::Now, vec![Answer::Stream(body)]).await;
     assert_eq!(told, ["hello 2", "reset 9", "event 10", "delta One", "closed deleted"]);
     assert_eq!(end, None);
+}
+
+#[tokio::test]
+async fn a_server_that_takes_the_connection_and_never_answers_is_not_waited_for_for_ever() {
+    let soon = |follow: Follow| follow.silence(Duration::from_secs(1));
+    let (told, end, _) = check_with(soon, Start::Now, vec![Answer::Silence]).await;
+    assert_eq!((told, end), (vec![], Some(Error::Unreachable("no answer came for 1 s".to_owned()))));
+    // Who was there comes back.
+    let (begun, rest) = (hello(0) + &event(1), hello(1) + &event(2) + &closed());
+    let answers = vec![Answer::Stream(begun), Answer::Silence, Answer::Stream(rest)];
+    let (told, end, heads) = check_with(soon, Start::Now, answers).await;
+    assert_eq!(told, ["hello 0", "event 1", "lost", "hello 1", "event 2", "closed deleted"]);
+    assert_eq!((end, resumes_after(&heads[2])), (None, Some("at-1")));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_loses_nothing_before_or_behind_it() {
+    let unreadable = event(2).replace("\"position\":2", "\"position\":\"two\"");
+    let whole = hello(0) + &event(1) + &unreadable + &event(3);
+    let rest = hello(1) + &event(2) + &event(3) + &closed();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let served = tokio::spawn(serve(listener, vec![Answer::Stream(whole), Answer::Stream(rest)]));
+    let client = Client::new(&url, None).expect("an address");
+    let mut follow = Follow::new(client, vec![FEED.to_owned()], Start::Now);
+    let mut told = Vec::new();
+    loop {
+        told.push(match follow.next().await {
+            Ok(Some(Told::Event(event))) => event.position.to_string(),
+            Ok(Some(other)) => format!("{other:?}").split(['(', ' ']).next().expect("a name").to_owned(),
+            Ok(None) => break,
+            Err(Error::Strange(_)) => "strange".to_owned(),
+            Err(error) => panic!("{error}"),
+        });
+    }
+    assert_eq!(told, ["Hello", "1", "strange", "Hello", "2", "3", "Closed"]);
+    assert_eq!(resumes_after(&served.await.expect("served").0[1]), Some("at-1"));
 }
 
 #[tokio::test]

@@ -1,15 +1,19 @@
 //! Tokens and the audit log.
 
-use crate::rows::{EVERYTHING, Tries, body, expect, put, record};
+use crate::rows::{EVERYTHING, Tries, body, expect, hashed, put, record, request_key};
 use crate::{Caller, Error, Paging, Platform};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use loopd_kernel::Digest;
-use loopd_protocol::{AuditEntry, NewToken, Page, Role, Token, TokenId, TokenMade};
+use loopd_protocol::{ActorKey, AuditEntry, NewToken, Page, Role, Token, TokenId, TokenMade};
 use loopd_store::{Batch, Place, Record, RecordId, Table, Write};
+use std::time::Duration;
 
 /// What every secret begins with, so that scanners know it.
 const PREFIX: &str = "loopd_";
+
+/// What the token of a browser is called in lists.
+const BROWSER: &str = "browser";
 
 /// The key under which the store knows a secret. The secret has 256 random bits, so nobody finds it by trying, and a
 /// plain hash is enough.
@@ -18,11 +22,12 @@ fn hash(secret: &str) -> String {
 }
 
 impl Platform {
-    /// Makes a token. Its secret is in the answer and nowhere else.
+    /// Makes a token. Its secret is in the answer and nowhere else, so a key that has made one can only say which: what
+    /// was lost with an answer is revoked, and made anew with another key. An empty key makes one each time.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] for anybody but admins; [`Error::Invalid`].
-    pub async fn make_token(&self, by: &Caller, new: NewToken) -> Result<TokenMade, Error> {
+    /// [`Error::Forbidden`] for anybody but admins; [`Error::Invalid`]; [`Error::Conflict`] `key_taken`.
+    pub async fn make_token(&self, by: &Caller, key: &str, new: NewToken) -> Result<TokenMade, Error> {
         by.must_be(&[Role::Admin])?;
         if new.roles.is_empty() || new.roles.len() > 5 {
             return Err(Error::invalid("roles", "1 to 5 of admin, member, operator, harness, viewer"));
@@ -30,28 +35,65 @@ impl Platform {
         if new.name.chars().count() > 200 {
             return Err(Error::invalid("name", "at most 200 characters"));
         }
-        let days = new.days.map(|days| if (1..=3660).contains(&days) { Ok(i64::from(days)) } else { Err(()) });
+        let days = new.days.map(|days| if (1..=3660).contains(&days) { Ok(u64::from(days)) } else { Err(()) });
         let days = days.transpose().map_err(|()| Error::invalid("days", "1 to 3660"))?;
+        let good_for = days.map(|days| Duration::from_secs(days * 86_400));
+        // The key of its row is the hash of its secret: it is its identity that knows the key of the request.
+        let id = request_key(&by.actor, key).map(|key| hashed(&[b"loopd token of a key", key.as_bytes()]));
+        let id = id.unwrap_or(RecordId(self.new_id()));
+        let roles: Vec<_> = new.roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
+        let detail = format!("{} as {}", new.actor, roles.join(" "));
+        let noted = self.noting(by, "token.create", &TokenId(id.0).to_string(), &detail);
+        self.new_token(id, (new.name, new.actor, new.roles), good_for, noted).await
+    }
+
+    /// Signs a browser in: its token is good as this Caller for so long. Whether it may come in was decided before.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn sign_in(&self, who: &Caller, good_for: Duration, from: &str) -> Result<TokenMade, Error> {
+        let id = self.new_id();
+        let noted = self.noting(who, "sign_in", &TokenId(id).to_string(), &format!("from {from}"));
+        let whose = (BROWSER.to_owned(), who.actor.clone(), who.roles.clone());
+        self.new_token(RecordId(id), whose, Some(good_for), noted).await
+    }
+
+    /// The token, and what the audit log says of it, in one commit.
+    async fn new_token(
+        &self,
+        id: RecordId,
+        (name, actor, roles): (String, ActorKey, Vec<Role>),
+        good_for: Option<Duration>,
+        noted: Write,
+    ) -> Result<TokenMade, Error> {
         let secret = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(self.entropy.salt()));
+        let created_at = self.now();
+        let good_for = good_for.map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
         let token = Token {
-            id: TokenId(self.new_id()),
-            name: new.name,
-            actor: new.actor,
-            roles: new.roles,
-            created_at: self.now(),
-            expires_at: days.map(|days| self.now().saturating_add(days * 86_400_000)),
+            id: TokenId(id.0),
+            name,
+            actor,
+            roles,
+            created_at,
+            expires_at: good_for.map(|time| created_at.saturating_add(time)),
             revoked_at: None,
         };
-        let id = RecordId(token.id.0);
         let row = Record { key: Some(hash(&secret)), ..record(Table::Token, id, EVERYTHING, &token) };
         let mut tries = Tries::default();
-        while self.get(Table::Token, id).await?.is_none() {
+        // Only who knows the secret finds it under its hash.
+        while self.by_key(Table::Token, EVERYTHING, &hash(&secret)).await?.is_none() {
+            if self.get(Table::Token, id).await?.is_some() {
+                let detail = format!(
+                    "the key has made {}, whose secret was shown then and is shown no more: revoke it, and make another \
+                     with a new key",
+                    token.id
+                );
+                return Err(Error::conflict("key_taken", detail));
+            }
             let expect = vec![expect(Table::Token, id, None)];
-            self.attempt(&mut tries, Batch { expect, writes: vec![put(row.clone(), Place::Next)] }).await?;
+            let writes = vec![put(row.clone(), Place::Next), noted.clone()];
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
         }
-        let roles: Vec<_> = token.roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
-        let detail = format!("{} as {}", token.actor, roles.join(" "));
-        self.note(by, "token.create", &token.id.to_string(), &detail).await?;
         Ok(TokenMade { token, secret })
     }
 
@@ -71,18 +113,34 @@ impl Platform {
     /// [`Error::Forbidden`] for anybody but admins; [`Error::NotFound`].
     pub async fn revoke_token(&self, by: &Caller, id: TokenId) -> Result<Token, Error> {
         by.must_be(&[Role::Admin])?;
+        self.end_token(by, RecordId(id.0), "token.revoke").await
+    }
+
+    /// Revokes the token of this secret: whoever has it may give it back. One that nobody has is none already.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn sign_out(&self, by: &Caller, secret: &str) -> Result<(), Error> {
+        match self.by_key(Table::Token, EVERYTHING, &hash(secret)).await? {
+            Some(row) => self.end_token(by, row.id, "sign_out").await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    async fn end_token(&self, by: &Caller, id: RecordId, action: &str) -> Result<Token, Error> {
+        let known = TokenId(id.0);
         let mut tries = Tries::default();
         loop {
-            let row = self.get(Table::Token, RecordId(id.0)).await?.ok_or_else(|| Error::not_found("token", id))?;
+            let row = self.get(Table::Token, id).await?.ok_or_else(|| Error::not_found("token", known))?;
             let token: Token = body(&row)?;
             if token.revoked_at.is_some() {
-                self.note(by, "token.revoke", &id.to_string(), "").await?;
                 return Ok(token);
             }
             let token = Token { revoked_at: Some(self.now()), ..token };
             let next = Record { key: row.key.clone(), ..record(Table::Token, row.id, EVERYTHING, &token) };
             let expect = vec![expect(Table::Token, row.id, Some(row.rev))];
-            self.attempt(&mut tries, Batch { expect, writes: vec![put(next, Place::Keep)] }).await?;
+            let writes = vec![put(next, Place::Keep), self.noting(by, action, &known.to_string(), "")];
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
         }
     }
 

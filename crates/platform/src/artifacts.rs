@@ -1,25 +1,27 @@
 //! Files in Conversations.
 
 use crate::messages::hide;
-use crate::rows::{Tries, body, put, record};
+use crate::rows::{Tries, body, put, record, request_key};
 use crate::{Caller, Error, Platform};
 use loopd_kernel::Digest;
 use loopd_protocol::{Artifact, ArtifactId, ConversationId};
-use loopd_store::{Batch, Place, RecordId, StoreError, Table, Write};
+use loopd_store::{Batch, Place, Record, RecordId, StoreError, Table, Write};
 
 impl Platform {
-    /// Attaches a file. Messages and calls then name it.
+    /// Attaches a file, and says whether it was there already. Messages and calls then name it. The key makes it one
+    /// Artifact, however often it is sent; an empty key attaches it each time.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Invalid`] for a name that is a path, [`Error::NotFound`], [`Error::Forbidden`].
+    /// [`Error::TooLarge`], [`Error::Invalid`] for a name that is a path, [`Error::NotFound`], [`Error::Forbidden`], and
+    /// [`Error::Conflict`] `key_taken` when the key attached something else.
     pub async fn attach(
         &self,
         by: &Caller,
         conversation: ConversationId,
-        name: &str,
-        media_type: &str,
+        key: &str,
+        (name, media_type): (&str, &str),
         bytes: Vec<u8>,
-    ) -> Result<Artifact, Error> {
+    ) -> Result<(Artifact, bool), Error> {
         let limit = self.config.artifact_bytes;
         if bytes.len() > limit {
             return Err(Error::TooLarge { what: "the file", bytes: bytes.len(), limit });
@@ -35,11 +37,24 @@ impl Platform {
         }
         let digest = Digest::sha256(&[&bytes]);
         let id = ArtifactId(self.new_id());
+        let key = request_key(&by.actor, key);
         let mut tries = Tries::default();
         loop {
             let found = self.writable(by, conversation).await?;
-            if let Some(row) = self.get(Table::Artifact, RecordId(id.0)).await? {
-                return body(&row);
+            let before = match &key {
+                Some(key) => self.by_key(Table::Artifact, found.scope(), key).await?,
+                None => self.get(Table::Artifact, RecordId(id.0)).await?,
+            };
+            if let Some(row) = before {
+                let there: Artifact = body(&row)?;
+                if (there.name.as_str(), there.media_type.as_str(), &there.digest)
+                    != (name, media_type, &digest.to_string())
+                {
+                    let detail = "the key has attached something else in this conversation";
+                    return Err(Error::conflict("key_taken", detail));
+                }
+                let already = there.id != id;
+                return Ok((there, already));
             }
             let artifact = Artifact {
                 id,
@@ -52,6 +67,7 @@ impl Platform {
                 created_at: self.now(),
             };
             let row = record(Table::Artifact, RecordId(id.0), found.scope(), &artifact);
+            let row = Record { key: key.clone(), ..row };
             let blob = Write::PutBlob { digest, bytes: bytes.as_slice().into() };
             let expect = vec![found.unchanged()];
             self.attempt(&mut tries, Batch { expect, writes: vec![blob, put(row, Place::Next)] }).await?;

@@ -4,7 +4,7 @@ use crate::rows::{actor_feed, conversation_feed};
 use crate::{Caller, Error, Platform};
 use loopd_kernel::TimeMs;
 use loopd_protocol::{ActorKey, ConversationId, Event, FeedEvent};
-use loopd_store::{Feed, FeedItem, RecordId, StoreError};
+use loopd_store::{FEED_BYTES, Feed, FeedItem, RecordId, StoreError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -64,14 +64,20 @@ impl Platform {
         }
     }
 
-    /// At most `limit` events of a Feed behind a position, in order. Who may see them is [`Platform::may_follow`]'s.
+    /// At most `limit` events of a Feed behind a position, in order, and whether more may follow: a part ends early once it
+    /// has [`FEED_BYTES`]. Who may see them is [`Platform::may_follow`]'s.
+    ///
+    /// [`FEED_BYTES`]: loopd_store::FEED_BYTES
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub async fn events(&self, feed: &FeedName, after: u64, limit: usize) -> Result<Vec<FeedEvent>, Error> {
+    pub async fn events(&self, feed: &FeedName, after: u64, limit: usize) -> Result<(Vec<FeedEvent>, bool), Error> {
         let items = self.store.feed(feed.feed(), after, limit).await?;
+        let bytes: usize = items.iter().map(|item| item.body.len()).sum();
+        let more = items.len() >= limit || bytes >= FEED_BYTES;
         let name = feed.to_string();
-        items.into_iter().map(|item| told(&name, item)).collect()
+        let events = items.into_iter().map(|item| told(&name, item)).collect::<Result<_, _>>()?;
+        Ok((events, more))
     }
 
     /// The last position of each Feed.

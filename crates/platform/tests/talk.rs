@@ -266,7 +266,7 @@ async fn a_conversation_changes_by_revision_and_goes_whole() {
     let listed = |archived| stage.platform.conversations(&bob, archived, ALL);
     assert_eq!((listed(false).await.unwrap().items.len(), listed(true).await.unwrap().items.len()), (0, 1));
     let said = stage.platform.say(&ann, room, "", say("Gone soon.")).await.unwrap().message;
-    stage.platform.attach(&ann, room, "a.txt", "text/plain", b"x".to_vec()).await.unwrap();
+    stage.platform.attach(&ann, room, "", ("a.txt", "text/plain"), b"x".to_vec()).await.unwrap();
     assert_eq!(refused(stage.platform.delete(&bob, room).await), "forbidden");
     stage.platform.delete(&ann, room).await.unwrap();
     assert_eq!(refused(stage.platform.message(&ann, said.id).await), "not_found");
@@ -313,14 +313,17 @@ async fn files_are_kept_by_content_and_given_to_members_only() {
     let stage = Stage::new();
     let room = stage.room().await;
     let ann = person("ann");
-    let file = stage.platform.attach(&ann, room, "a.txt", "text/plain", b"bytes\0".to_vec()).await.unwrap();
+    let (file, _) = stage.platform.attach(&ann, room, "", ("a.txt", "text/plain"), b"bytes\0".to_vec()).await.unwrap();
     let (again, bytes) = stage.platform.artifact(&person("bob"), file.id).await.unwrap();
     assert_eq!((again, bytes.as_slice()), (file.clone(), b"bytes\0".as_slice()));
     assert_eq!(refused(stage.platform.artifact(&person("eve"), file.id).await), "not_found");
     for name in ["", "..", "a/b", "a\\b", "a\u{202e}b", "a\nb"] {
-        assert_eq!(refused(stage.platform.attach(&ann, room, name, "text/plain", Vec::new()).await), "invalid name");
+        assert_eq!(
+            refused(stage.platform.attach(&ann, room, "", (name, "text/plain"), Vec::new()).await),
+            "invalid name"
+        );
     }
-    assert_eq!(refused(stage.platform.attach(&ann, room, "a", "text", Vec::new()).await), "invalid media_type");
+    assert_eq!(refused(stage.platform.attach(&ann, room, "", ("a", "text"), Vec::new()).await), "invalid media_type");
     let large = vec![0; (32 << 20) + 1];
-    assert_eq!(refused(stage.platform.attach(&ann, room, "a", "text/plain", large).await), "too_large");
+    assert_eq!(refused(stage.platform.attach(&ann, room, "", ("a", "text/plain"), large).await), "too_large");
 }

@@ -1,12 +1,12 @@
 //! Who sends a request: a token or a cookie, and nobody gets past without either.
 
-use crate::cookie::{SignedIn, who_has};
+use crate::cookie::who_has;
 use crate::rates::{Who, who_is};
 use crate::refusal::{Answer, Refusal};
 use crate::serve::Peer;
 use crate::{App, Shared};
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, ORIGIN};
+use axum::http::header::{AUTHORIZATION, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
@@ -17,21 +17,15 @@ use std::sync::Arc;
 /// The longest secret that is looked at.
 const SECRET_BYTES: usize = 200;
 
-/// What somebody showed to be let in; streams show it again from time to time.
-#[derive(Debug, Clone)]
-pub(crate) enum Shown {
-    /// A token's secret.
-    Token(Arc<str>),
-    /// A cookie.
-    Cookie(SignedIn),
-}
-
 /// Whoever sends the request.
 #[derive(Debug, Clone)]
 pub(crate) struct Principal {
     pub(crate) caller: Caller,
     pub(crate) who: Who,
-    pub(crate) shown: Shown,
+    /// The token's secret; streams show it again from time to time.
+    pub(crate) secret: Arc<str>,
+    /// It came in a cookie.
+    pub(crate) by_cookie: bool,
 }
 
 /// The layer over everything under `/v1` but signing in.
@@ -57,22 +51,31 @@ pub(crate) fn peer_of(peer: Option<&Peer>) -> Who {
 async fn identify(app: &Shared, headers: &HeaderMap, method: &Method, peer: Who) -> Answer<Principal> {
     let mut said = headers.get_all(AUTHORIZATION).iter();
     let Some(authorization) = said.next() else {
-        return by_cookie(app, headers, method);
+        return by_cookie(app, headers, method, peer).await;
     };
     let secret = authorization.to_str().ok().and_then(bearer);
     let (Some(secret), None) = (secret, said.next()) else {
         return Err(Refusal::unauthenticated("the header Authorization is not `Bearer loopd_…`"));
     };
-    let who = who_has(secret);
-    if !app.rates.knows(who) {
+    match find(app, &[secret], peer).await? {
+        Some((caller, secret)) => Ok(Principal::new(caller, secret, false)),
+        None => Err(Refusal::unauthenticated("the token is unknown, revoked or expired")),
+    }
+}
+
+/// The first of these secrets that lets somebody in. If none does, that is held against the address; whom the
+/// server knows from before is not held up by what strangers at the same address do.
+async fn find<'a>(app: &Shared, secrets: &[&'a str], peer: Who) -> Answer<Option<(Caller, &'a str)>> {
+    if !secrets.iter().any(|secret| app.rates.knows(who_has(secret))) {
         app.rates.may_try(peer).inspect_err(|refusal| app.metrics.rate_limited(refusal.code()))?;
     }
-    let known = if secret.len() <= SECRET_BYTES { app.platform().authenticate(secret).await? } else { None };
-    let Some(caller) = known else {
-        app.rates.failed(peer);
-        return Err(Refusal::unauthenticated("the token is unknown, revoked or expired"));
-    };
-    Ok(Principal { caller, who, shown: Shown::Token(secret.into()) })
+    for secret in secrets.iter().filter(|secret| secret.len() <= SECRET_BYTES) {
+        if let Some(caller) = app.platform().authenticate(secret).await? {
+            return Ok(Some((caller, secret)));
+        }
+    }
+    app.rates.failed(peer);
+    Ok(None)
 }
 
 fn bearer(header: &str) -> Option<&str> {
@@ -81,11 +84,15 @@ fn bearer(header: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !secret.is_empty()).then_some(secret)
 }
 
-fn by_cookie(app: &Shared, headers: &HeaderMap, method: &Method) -> Answer<Principal> {
-    let now = app.platform().now();
-    let read = |header: &axum::http::HeaderValue| app.cookies.read(header.to_str().ok()?, now);
-    let Some(signed_in) = headers.get_all(COOKIE).iter().find_map(read) else {
+async fn by_cookie(app: &Shared, headers: &HeaderMap, method: &Method, peer: Who) -> Answer<Principal> {
+    let secrets = app.cookies.secrets(headers);
+    if secrets.is_empty() {
         let detail = "send `Authorization: Bearer loopd_…`, or sign in with the address that the server printed";
+        return Err(Refusal::unauthenticated(detail));
+    }
+    let Some((caller, secret)) = find(app, &secrets, peer).await? else {
+        let detail =
+            "this browser is signed out, or its time is over: sign in with the address that the server printed";
         return Err(Refusal::unauthenticated(detail));
     };
     // Ports of one machine are one site, so `SameSite` does not keep their pages out.
@@ -96,19 +103,19 @@ fn by_cookie(app: &Shared, headers: &HeaderMap, method: &Method) -> Answer<Princ
         let detail = "a request with a cookie must come from the server's own page; programs send a token";
         return Err(Refusal::forbidden("origin", detail));
     }
-    Ok(Principal { caller: signed_in.caller.clone(), who: signed_in.who, shown: Shown::Cookie(signed_in) })
+    Ok(Principal::new(caller, secret, true))
 }
 
-impl Shown {
-    /// Whether it still lets this caller in.
-    pub(crate) async fn still_good(&self, app: &Shared, caller: &Caller) -> bool {
-        match self {
-            // A store that cannot be asked at this moment throws nobody out.
-            Self::Token(secret) => match app.platform().authenticate(secret).await {
-                Ok(found) => found.as_ref() == Some(caller),
-                Err(_) => true,
-            },
-            Self::Cookie(signed_in) => app.cookies.is_good(signed_in, app.platform().now()),
+impl Principal {
+    fn new(caller: Caller, secret: &str, by_cookie: bool) -> Self {
+        Self { caller, who: who_has(secret), secret: secret.into(), by_cookie }
+    }
+
+    /// Whether the token still lets this caller in. A store that cannot be asked at this moment throws nobody out.
+    pub(crate) async fn still_good(&self, app: &Shared) -> bool {
+        match app.platform().authenticate(&self.secret).await {
+            Ok(found) => found.as_ref() == Some(&self.caller),
+            Err(_) => true,
         }
     }
 }

@@ -1,27 +1,14 @@
 //! What the server is told. Every limit has a setting.
 
 use loopd_protocol::{ActorKey, Role};
-use std::fmt;
 use std::time::Duration;
-
-/// The key that signs cookies. It never shows.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SessionKey(pub [u8; 32]);
-
-impl fmt::Debug for SessionKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SessionKey(…)")
-    }
-}
 
 /// What the server is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     /// Tells this instance from others on the same machine; no secret. Its cookie is named after it, because cookies do
-    /// not know ports.
+    /// not know ports: who keeps it over a restart finds browsers signed in.
     pub instance: [u8; 16],
-    /// Signs cookies: who keeps it over a restart stays signed in.
-    pub session_key: SessionKey,
     /// How long a browser stays signed in.
     pub signed_in: Duration,
     /// Whom a sign-in code makes of whoever has it.
@@ -43,10 +30,9 @@ impl ServerConfig {
     ///
     /// # Errors
     /// None in practice: the name of the person is well formed.
-    pub fn new(instance: [u8; 16], session_key: SessionKey) -> Result<Self, loopd_protocol::NotAnActor> {
+    pub fn new(instance: [u8; 16]) -> Result<Self, loopd_protocol::NotAnActor> {
         Ok(Self {
             instance,
-            session_key,
             signed_in: Duration::from_secs(30 * 24 * 3600),
             person: "person/me".parse()?,
             roles: vec![Role::Admin],

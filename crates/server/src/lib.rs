@@ -20,7 +20,7 @@ mod refusal;
 mod serve;
 mod stream;
 
-pub use config::{Limits, ServerConfig, SessionKey};
+pub use config::{Limits, ServerConfig};
 pub use openapi::openapi;
 pub use serve::Peer;
 

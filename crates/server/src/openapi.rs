@@ -38,7 +38,10 @@ const WRITE: [(u16, &str); 2] =
     [(409, "What it is about stands differently; `code` says how"), (507, "The store is full")];
 
 /// Creations that take an `Idempotency-Key`, as tags name them in no other way.
-const KEYED: [&str; 6] = ["open_conversation", "say", "begin_message", "ask", "call", "steer_call"];
+const KEYED: [&str; 8] =
+    ["open_conversation", "say", "begin_message", "ask", "call", "steer_call", "attach", "make_token"];
+/// What the others say of it, behind what they say of themselves.
+const UNKEYED: &str = "It takes no Idempotency-Key: the same request again changes nothing, or is refused.";
 /// Changes that take `If-Match`.
 const MATCHED: [&str; 2] = ["change_conversation", "change_members"];
 
@@ -173,6 +176,10 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
                 "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$",
             }),
         );
+    }
+    if method == "post" && is_write && !KEYED.contains(&named.as_str()) {
+        let said = operation["description"].as_str().unwrap_or_default();
+        operation["description"] = json!(format!("{said}\n\n{UNKEYED}").trim_start());
     }
     if MATCHED.contains(&named.as_str()) {
         let schema = json!({"type": "string", "pattern": "^(\\*|(W/)?\"[0-9]{1,19}\")$"});

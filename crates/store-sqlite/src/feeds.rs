@@ -7,7 +7,7 @@ use crate::records::{apply::stands, hex, place, stored_place};
 use crate::rows::corrupt;
 use loopd_kernel::TimeMs;
 use loopd_store::records::count_after;
-use loopd_store::{Counter, Expectation, Feed, FeedItem, NewItem, StoreError};
+use loopd_store::{Counter, Expectation, FEED_BYTES, Feed, FeedItem, NewItem, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 pub(crate) fn publish(conn: &Connection, item: &NewItem) -> Result<()> {
@@ -47,9 +47,18 @@ pub(crate) const ITEMS: &str = "
 
 pub(crate) fn items(conn: &Connection, feed: Feed, after: u64, items: usize) -> Result<Vec<FeedItem>> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    collect(conn, ITEMS, (feed.kind.number(), feed.id.0, after, limit(items)), |row| {
-        item(row).map_err(|error| corrupt(format!("feed {:?} {}: {error}", feed.kind, hex(feed.id))))
-    })
+    let mut statement = conn.prepare_cached(ITEMS)?;
+    let mut rows = statement.query((feed.kind.number(), feed.id.0, after, limit(items)))?;
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    while bytes < FEED_BYTES
+        && let Some(row) = rows.next()?
+    {
+        let wrong = |error| corrupt(format!("feed {:?} {}: {error}", feed.kind, hex(feed.id)));
+        let item = item(row).map_err(wrong)?;
+        bytes += item.body.len();
+        items.push(item);
+    }
+    Ok(items)
 }
 
 fn item(row: &Row<'_>) -> rusqlite::Result<FeedItem> {

@@ -262,6 +262,7 @@ cases! { $
         no_sign_is_an_operator;
     feeds:
         a_feed_is_numbered_without_a_gap
+        a_part_of_a_feed_is_capped_in_bytes
         an_item_keeps_where_its_record_stood
         an_erased_feed_goes_on
         a_counter_is_bounded

@@ -18,5 +18,7 @@ pub use batch::{Batch, Expect, Write};
 pub use error::{Expectation, StoreError};
 pub use memory::MemoryStore;
 pub use port::{Claim, Claimed, Hint, Hints, Page, Receipt, RunFilter, Runnable, Store};
-pub use records::{Counter, Feed, FeedItem, FeedKind, List, NewItem, Place, Query, Record, RecordId, Table};
+pub use records::{
+    Counter, FEED_BYTES, Feed, FeedItem, FeedKind, List, NewItem, Place, Query, Record, RecordId, Table,
+};
 pub use rows::{InboxBody, InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};

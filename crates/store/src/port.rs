@@ -232,7 +232,11 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError`].
     async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError>;
 
-    /// At most `limit` items of a Feed after a position, in order. Items that were erased are missing at the front.
+    /// At most `limit` items of a Feed after a position, in order. Items that were erased are missing at the front. It
+    /// ends early with the item that brings the bodies to [`FEED_BYTES`] or more: whoever is given that much, or `limit`
+    /// items, asks for what follows.
+    ///
+    /// [`FEED_BYTES`]: crate::FEED_BYTES
     ///
     /// # Errors
     /// [`StoreError`].

@@ -8,6 +8,9 @@ use loopd_kernel::TimeMs;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// The bodies of one part of a Feed are read up to about this many bytes: 1 MiB, and what its last item is above that.
+pub const FEED_BYTES: usize = 1 << 20;
+
 /// What kind of thing a Record is. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {

@@ -140,6 +140,8 @@ enum Flaw {
     KeepsWords,
     /// Begins a part of a Feed at the position that it should begin after.
     AfterIsAt,
+    /// Reads any number of bytes at once.
+    FeedUncapped,
     /// Does not keep what an item tells of.
     ForgetsOf,
     /// Erases no Feed.
@@ -539,7 +541,15 @@ impl Store for Broken {
 
     async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
         let after = if self.is(Flaw::AfterIsAt) { after.saturating_sub(1) } else { after };
-        self.inner.feed(feed, after, limit).await
+        let mut items = self.inner.feed(feed, after, limit).await?;
+        while self.is(Flaw::FeedUncapped) && items.len() < limit {
+            let after = items.last().map_or(after, |item| item.position);
+            match self.inner.feed(feed, after, limit - items.len()).await? {
+                more if more.is_empty() => break,
+                more => items.extend(more),
+            }
+        }
+        Ok(items)
     }
 
     async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
@@ -664,6 +674,7 @@ fn flaws() -> Vec<(Flaw, &'static [&'static str])> {
         (Flaw::Operators, &["no_sign_is_an_operator"]),
         (Flaw::KeepsWords, &["words_find_records", "what_is_removed_is_gone"]),
         (Flaw::AfterIsAt, &["a_feed_is_numbered_without_a_gap"]),
+        (Flaw::FeedUncapped, &["a_part_of_a_feed_is_capped_in_bytes"]),
         (Flaw::ForgetsOf, &["an_item_keeps_where_its_record_stood"]),
         (Flaw::KeepsFeeds, &["an_erased_feed_goes_on"]),
         (Flaw::Denies(Kind::Counter), &["a_counter_is_bounded", "a_bound_holds_when_many_count"]),

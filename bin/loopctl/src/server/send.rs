@@ -13,6 +13,7 @@ use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_client::{Error, Start};
+use loopd_kernel::Digest;
 use loopd_protocol::{Block, ConversationId, KnownBlock, Said, Say};
 use std::path::Path;
 use std::time::Duration;
@@ -25,14 +26,16 @@ pub async fn send(context: &Context, reach: &Reach, args: SendArgs) -> Result<Ex
     let text = text_of(args.text, "message")?;
     let format = args.format.format;
     let conversation = names::conversation(reach, &args.conv).await?;
+    let (given, key) = (args.key.is_some(), args.key.unwrap_or_else(|| fresh_key("send")));
     let mut blocks = vec![Block::Known(KnownBlock::Text { text })];
-    for file in &args.attach {
-        blocks.push(attached(reach, conversation, file).await?);
+    for (number, file) in args.attach.iter().enumerate() {
+        // Said again with the same key, it is about the same files.
+        let key = Digest::sha256(&[key.as_bytes(), format!(" file {number}").as_bytes()]);
+        blocks.push(attached(reach, conversation, &format!("file-{key}"), file).await?);
     }
     // Whoever waits listens first: an answer may be quick.
     let ear = if args.wait { Some(Ear::open(reach, conversation, Start::Now).await?) } else { None };
     let say = Say { actor: None, to: args.to, reply_to: args.reply_to, blocks };
-    let (given, key) = (args.key.is_some(), args.key.unwrap_or_else(|| fresh_key("send")));
     let said = again(async || reach.client.say(conversation, &key, &say).await).await;
     let said = said.map_err(|problem| match (problem.code, given) {
         (Code::ServerUnreachable | Code::ServerBusy, false) => {
@@ -77,12 +80,13 @@ fn told(said: &Said, format: Format) -> Result<Exit, Problem> {
     Ok(Exit::Completed)
 }
 
-async fn attached(reach: &Reach, conversation: ConversationId, file: &Path) -> Result<Block, Problem> {
+async fn attached(reach: &Reach, conversation: ConversationId, key: &str, file: &Path) -> Result<Block, Problem> {
     let wrong = |error| Problem::new(Code::File, format!("{}: {}", file.display(), words::os(&error)));
     let bytes = std::fs::read(file).map_err(wrong)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let media_type = attach::media_type(file, &bytes).unwrap_or("application/octet-stream");
-    let artifact = reach.client.attach(conversation, (&name, media_type), bytes).await?;
+    let attach = async || reach.client.attach(conversation, key, (&name, media_type), bytes.clone()).await;
+    let artifact = again(attach).await?;
     let (name, media_type, bytes) = (artifact.name, artifact.media_type, artifact.bytes);
     Ok(Block::Known(KnownBlock::Artifact { artifact: artifact.id, name, media_type, bytes }))
 }

@@ -147,7 +147,7 @@ fn the_folder_is_for_its_owner_alone_and_one_that_is_not_is_named() {
     drop(world.serve(&[]));
     let mode = |name: &str| std::fs::metadata(world.path(name)).expect("there").permissions().mode() & 0o777;
     assert_eq!(mode(".loopd"), 0o700);
-    for name in ["store.db", "store.db-wal", "admin.token", "session.key", "server.json"] {
+    for name in ["store.db", "store.db-wal", "admin.token", "instance", "server.json"] {
         assert_eq!(mode(&format!(".loopd/{name}")), 0o600, "{name}");
     }
     std::fs::set_permissions(world.path(".loopd"), PermissionsExt::from_mode(0o755)).expect("changed");

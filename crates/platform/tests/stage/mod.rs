@@ -129,7 +129,7 @@ impl Stage {
     }
 
     pub async fn events(&self, feed: &FeedName) -> Vec<FeedEvent> {
-        self.platform.events(feed, 0, 10_000).await.unwrap()
+        self.platform.events(feed, 0, 10_000).await.unwrap().0
     }
 
     /// The Feed of a Conversation as text: positions are dense, and the same fold as the rows.

@@ -1,8 +1,8 @@
 //! Tokens, the audit log, and who one is.
 
 use crate::App;
-use crate::auth::{By, Principal, Shown};
-use crate::extract::{Json, ListQuery, Params, Reply, Segment, paging};
+use crate::auth::{By, Principal};
+use crate::extract::{Json, Key, ListQuery, Params, Reply, Segment, paging};
 use crate::guard::Reached;
 use crate::refusal::Answer;
 use axum::Extension;
@@ -30,7 +30,7 @@ async fn whoami(By(by): By) -> Reply<WhoAmI> {
     Reply::ok(WhoAmI { actor: by.actor, roles: by.roles })
 }
 
-/// Ends what a cookie opened. With a token it does nothing: revoke that.
+/// Revokes the token of the cookie. With a token that is shown otherwise it does nothing: revoke that one.
 #[utoipa::path(post, path = "/v1/sign-out", tag = "access",
     responses((status = 204, description = "The cookie is good for nothing any more")))]
 async fn sign_out(
@@ -38,9 +38,8 @@ async fn sign_out(
     principal: Principal,
     Extension(reached): Extension<Reached>,
 ) -> Answer<Response> {
-    if let Shown::Cookie(signed_in) = &principal.shown {
-        app.cookies.sign_out(signed_in, app.platform().now());
-        app.platform().note(&principal.caller, "sign_out", principal.caller.actor.as_str(), "").await?;
+    if principal.by_cookie {
+        app.platform().sign_out(&principal.caller, &principal.secret).await?;
     }
     let forget = app.cookies.forget(!reached.is_loopback());
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, forget)]).into_response())
@@ -57,11 +56,17 @@ async fn list_tokens(
     Ok(Reply::ok(app.platform().tokens(&by, paging(query.cursor, query.limit)).await?))
 }
 
-/// Makes a token: for admins. Its secret is in this answer and nowhere else.
+/// Makes a token: for admins. Its secret is in this answer and nowhere else. The same key again cannot tell it: it is refused
+/// with the identity of the token that it made, to be revoked where the answer was lost.
 #[utoipa::path(post, path = "/v1/tokens", tag = "access", request_body = NewToken,
     responses((status = 201, description = "It is made", body = TokenMade)))]
-async fn make_token(State(app): State<App>, By(by): By, Json(new): Json<NewToken>) -> Answer<Reply<TokenMade>> {
-    let made = app.platform().make_token(&by, new).await?;
+async fn make_token(
+    State(app): State<App>,
+    By(by): By,
+    Key(key): Key,
+    Json(new): Json<NewToken>,
+) -> Answer<Reply<TokenMade>> {
+    let made = app.platform().make_token(&by, &key, new).await?;
     let location = format!("/v1/tokens/{}", made.token.id);
     Ok(Reply::made(made, false, location))
 }

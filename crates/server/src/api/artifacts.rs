@@ -2,7 +2,7 @@
 
 use crate::App;
 use crate::auth::{By, Principal};
-use crate::extract::{Params, Reply, Segment, receive};
+use crate::extract::{Key, Params, Reply, Segment, receive};
 use crate::refusal::{Answer, Refusal};
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -60,11 +60,14 @@ struct Bytes(Vec<u8>);
 #[utoipa::path(post, path = "/v1/conversations/{conversation}/artifacts", tag = "artifacts",
     params(("conversation" = ConversationId, Path, description = "Where"), AttachQuery),
     request_body(content = Bytes, content_type = "*/*", description = "The bytes"),
-    responses((status = 201, description = "It is attached", body = Artifact)))]
+    responses(
+        (status = 201, description = "It is attached", body = Artifact),
+        (status = 200, description = "The same key attached it before", body = Artifact)))]
 async fn attach(
     State(app): State<App>,
     principal: Principal,
     Segment(conversation): Segment<ConversationId>,
+    Key(key): Key,
     Params(query): Params<AttachQuery>,
     request: Request,
 ) -> Answer<Reply<Artifact>> {
@@ -81,10 +84,11 @@ async fn attach(
         .upload(principal.who, app.limits())
         .inspect_err(|refusal| app.metrics.rate_limited(refusal.code()))?;
     let bytes = receive(request, &app, app.platform().config().artifact_bytes).await?;
-    let artifact = app.platform().attach(&principal.caller, conversation, &query.name, &kind, bytes).await?;
+    let file = (query.name.as_str(), kind.as_str());
+    let (artifact, already) = app.platform().attach(&principal.caller, conversation, &key, file, bytes).await?;
     drop(slot);
     let location = format!("/v1/artifacts/{}", artifact.id);
-    Ok(Reply::made(artifact, false, location))
+    Ok(Reply::made(artifact, already, location))
 }
 
 /// Reads the bytes of a file. Browsers save them; none shows them.

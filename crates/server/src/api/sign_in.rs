@@ -1,4 +1,4 @@
-//! A one-time code becomes a cookie.
+//! A one-time code becomes a token, which the browser keeps as a cookie.
 
 use crate::App;
 use crate::auth::peer_of;
@@ -90,8 +90,6 @@ async fn exchange(app: &App, reached: &Reached, peer: Option<&Peer>, code: &str)
         let detail = "the code is unknown, used or older than a minute: start again for a new one";
         return Err(Refusal::unauthenticated(detail));
     }
-    let cookie = app.cookies.sign_in(&caller, app.platform().now(), !reached.is_loopback());
-    let cookie = cookie.ok_or_else(|| Refusal::internal("the cookie cannot be made"))?;
-    app.platform().note(&caller, "sign_in", caller.actor.as_str(), &format!("from {from}")).await?;
-    Ok((caller, cookie))
+    let made = app.platform().sign_in(&caller, app.config.signed_in, &from).await?;
+    Ok((caller, app.cookies.keep(&made.secret, !reached.is_loopback())))
 }

@@ -12,12 +12,15 @@ use loopd_platform::{Error, FeedName};
 use loopd_protocol::{ConversationId, Delta, Event};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
-/// Events that are read at once: all that a slow client makes the server hold.
+/// Events that are read at once, at most: with the store's own bound, all that a slow client makes the server hold.
 const PAGE: usize = 32;
+/// How old the last look at the token may be when something is told.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A Feed of a stream.
 #[derive(Debug)]
@@ -62,6 +65,8 @@ struct Following {
     /// Where the turn is.
     turn: usize,
     beat: Instant,
+    /// When the token was looked at last.
+    looked: Instant,
     first: Option<String>,
     ended: bool,
     _slot: Slot,
@@ -87,6 +92,7 @@ pub(crate) fn follow(
         deltas: FuturesUnordered::new(),
         feeds: begin.feeds,
         beat: Instant::now() + app.limits().heartbeat,
+        looked: Instant::now(),
         first: None,
         turn: 0,
         ended: false,
@@ -123,7 +129,7 @@ impl Following {
             self.pending.append(&mut self.listener.heard());
             if let Some(index) = self.next_pending() {
                 let text = self.read(index).await;
-                self.ended = !self.feeds.iter().any(|feed| feed.open);
+                self.ended |= !self.feeds.iter().any(|feed| feed.open);
                 if !text.is_empty() {
                     return Some(text);
                 }
@@ -136,7 +142,7 @@ impl Following {
                 () = tokio::time::sleep_until(self.beat) => {}
                 Some(heard) = self.deltas.next(), if !self.deltas.is_empty() => {
                     let text = self.delta(heard).await;
-                    self.ended = !self.feeds.iter().any(|feed| feed.open);
+                    self.ended |= !self.feeds.iter().any(|feed| feed.open);
                     if !text.is_empty() {
                         return Some(text);
                     }
@@ -156,15 +162,30 @@ impl Following {
 
     async fn heartbeat(&mut self) -> Option<String> {
         self.beat = Instant::now() + self.app.limits().heartbeat;
-        if !self.principal.shown.still_good(&self.app, &self.principal.caller).await {
+        if !self.is_let_in(Duration::ZERO).await {
             return None;
         }
-        self.pending.append(&mut self.later);
         let mut text = frame::HEARTBEAT.to_owned();
+        for index in 0..self.feeds.len() {
+            if self.feeds.get(index).is_some_and(|feed| feed.open) {
+                self.may_follow(index, &mut text).await;
+            }
+        }
+        self.ended = !self.feeds.iter().any(|feed| feed.open);
+        self.pending.append(&mut self.later);
         for index in std::mem::take(&mut self.deaf) {
             self.watch(index, &mut text);
         }
         Some(text)
+    }
+
+    /// Whether the token still lets in, as far as was known so long ago. The stream ends if not.
+    async fn is_let_in(&mut self, ago: Duration) -> bool {
+        if self.looked.elapsed() >= ago {
+            self.looked = Instant::now();
+            self.ended = !self.principal.still_good(&self.app).await;
+        }
+        !self.ended
     }
 
     /// Reads a page of a Feed.
@@ -178,15 +199,15 @@ impl Following {
         else {
             return out;
         };
-        let events = match self.app.platform().events(&name, position, PAGE).await {
-            Ok(events) => events,
+        let (events, more) = match self.app.platform().events(&name, position, PAGE).await {
+            Ok(page) => page,
             Err(error) => {
                 tracing::warn!(%error, feed = %name, "a feed cannot be read; it is tried again");
                 self.later.insert(index);
                 return out;
             }
         };
-        if events.len() >= PAGE {
+        if more {
             self.pending.insert(index);
         }
         let mut delivered = 0;
@@ -214,8 +235,12 @@ impl Following {
         out
     }
 
-    /// Of a Feed that does not tell it, whether its follower still may.
+    /// Before anything is told: whether the token still lets in, and of a Feed that does not tell it, whether its follower
+    /// still may.
     async fn may_go_on(&mut self, index: usize, out: &mut String) -> bool {
+        if !self.is_let_in(LOOK).await {
+            return false;
+        }
         let indirect = self.feeds.get(index).is_some_and(|feed| feed.open && feed.indirect);
         !indirect || self.may_follow(index, out).await
     }

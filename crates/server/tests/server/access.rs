@@ -25,7 +25,7 @@ async fn a_token_is_shown_once_and_revoked_at_once() {
     assert!(gone.json()["revoked_at"].is_i64());
     assert_eq!(world.send(who()).await.brief(), "401 unauthenticated");
     assert_eq!(world.send(Ask::new("delete", format!("/v1/tokens/{id}")).by(&world.root)).await.brief(), "200");
-    let lines = world.send(Ask::get("/v1/audit?limit=3").by(&world.root)).await.json();
+    let lines = world.send(Ask::get("/v1/audit?limit=2").by(&world.root)).await.json();
     let lines: Vec<_> = lines["items"]
         .as_array()
         .unwrap()
@@ -33,7 +33,6 @@ async fn a_token_is_shown_once_and_revoked_at_once() {
         .map(|line| format!("{} {} {}\n", line["actor"], line["action"], line["detail"]))
         .collect();
     expect![[r#"
-        "person/root" "token.revoke" null
         "person/root" "token.revoke" null
         "person/root" "token.create" "operator/ci as operator"
     "#]]

@@ -78,6 +78,14 @@ async fn a_key_means_one_request_in_one_conversation_of_one_actor() {
             Line("ann", "post", within("calls"), "k", call("wait done")),
             Line("ann", "post", within("calls"), "k", call("wait done")),
             Line("ann", "post", within("calls"), "k", call("done")),
+            Line("ann", "post", within("artifacts?name=a"), "k", json!("bytes")),
+            Line("ann", "post", within("artifacts?name=a"), "k", json!("bytes")),
+            Line("ann", "post", within("artifacts?name=a"), "k", json!("other bytes")),
+            Line("ann", "post", within("artifacts?name=b"), "k", json!("bytes")),
+            Line("ben", "post", within("artifacts?name=b"), "k", json!("bytes")),
+            Line("root", "post", "tokens".into(), "k", json!({"actor": "person/zoe", "roles": ["member"]})),
+            Line("root", "post", "tokens".into(), "k", json!({"actor": "person/zoe", "roles": ["member"]})),
+            Line("root", "post", "tokens".into(), "l", json!({"actor": "person/zoe", "roles": ["member"]})),
         ],
         expect![[r#"
             ann post conversations k: 201 wrote
@@ -97,10 +105,21 @@ async fn a_key_means_one_request_in_one_conversation_of_one_actor() {
             ann post conversations/calls k: 201 wrote
             ann post conversations/calls k: 200
             ann post conversations/calls k: 409 key_taken
+            ann post conversations/artifacts?name=a k: 201 wrote
+            ann post conversations/artifacts?name=a k: 200
+            ann post conversations/artifacts?name=a k: 409 key_taken
+            ann post conversations/artifacts?name=b k: 409 key_taken
+            ben post conversations/artifacts?name=b k: 201 wrote
+            root post tokens k: 201 wrote
+            root post tokens k: 409 key_taken
+            root post tokens l: 201 wrote
         "#]],
     )
     .await;
-    for (first, again) in [(0, 1), (4, 5), (8, 9), (11, 12), (14, 15)] {
+    // A secret is shown once: the key can only tell which token is to be revoked.
+    let (made, refused) = (got[22].json(), got[23].json());
+    assert!(refused["detail"].as_str().unwrap().contains(made["token"]["id"].as_str().unwrap()), "{refused}");
+    for (first, again) in [(0, 1), (4, 5), (8, 9), (11, 12), (14, 15), (17, 18)] {
         assert_eq!(got[first].header("location"), got[again].header("location"));
     }
     let ids = |number: usize, pointer: &str| got[number].json().pointer(pointer).unwrap().clone();

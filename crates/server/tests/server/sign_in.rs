@@ -119,36 +119,76 @@ async fn a_cookie_is_for_the_servers_own_page() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cookies_are_not_made_elsewhere() {
+async fn cookies_of_others_and_of_nobody_open_nothing() {
     let world = World::new().await;
     let good = signed_in(&world).await;
     let (name, value) = good.split_once('=').unwrap();
-    let (body, mac) = value.split_once('.').unwrap();
     let other = World::configured(|config| config.instance = [0xac; 16]).await;
-    let keyed = World::configured(|config| config.session_key.0 = [1; 32]).await;
-    let flipped = format!("{}{}", if body.starts_with('f') { 'e' } else { 'f' }, &body[1..]);
+    other.send(Ask::get("/v1/whoami").by(&other.ann)).await;
     let table = [
-        format!("{name}={body}.{mac}"),
-        format!("x=1; {name}=a.b; {name}={body}.{mac}"),
-        format!("{name}={flipped}.{mac}"),
-        format!("{name}={body}.{}", &mac[..20]),
-        format!("{name}={body}."),
-        format!("{name}={body}"),
+        format!("{name}={value}"),
+        format!("x=1; {name}=a.b; {name}={value}"),
+        // The secret of any token is one.
+        format!("{name}={}", world.ann),
+        format!("{name}={}", &value[..20]),
+        format!("{name}={value}x"),
         format!("{name}="),
-        format!("other={body}.{mac}"),
+        format!("{name}=loopd_"),
+        format!("other={value}"),
+        format!("loopd_acacacac={value}"),
+        format!("{}{name}={value}", format!("{name}=x; ").repeat(8)),
         signed_in(&other).await,
-        signed_in(&other).await.replace("loopd_acacacac", name),
-        signed_in(&keyed).await,
+        signed_in(&other).await.replace("loopd_acacacac", name).replacen("=loopd_", "=loopd_X", 1),
     ];
     for (number, cookie) in table.into_iter().enumerate() {
         let got = world.send(Ask::get("/v1/whoami").header("cookie", &cookie)).await;
-        assert_eq!(got.status == StatusCode::OK, number < 2, "{cookie}");
+        assert_eq!(got.status == StatusCode::OK, number < 3, "{cookie}");
     }
-    // A restart with the same key keeps people signed in; time does not.
-    let again = World::new().await;
-    assert_eq!(again.send(Ask::get("/v1/whoami").header("cookie", &good)).await.brief(), "200");
-    again.clock.pass(Duration::from_secs(30 * 24 * 3600));
-    assert_eq!(again.send(Ask::get("/v1/whoami").header("cookie", &good)).await.brief(), "401 unauthenticated");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browser_outlives_a_restart_and_so_does_that_it_is_signed_out() {
+    let mut world = World::new().await;
+    let (stays, goes, late) = (signed_in(&world).await, signed_in(&world).await, signed_in(&world).await);
+    let who = |cookie: &str| Ask::get("/v1/whoami").header("cookie", cookie);
+    world.send(Ask::post("/v1/sign-out").header("cookie", &goes).header("origin", ORIGIN)).await;
+    world.restart();
+    assert_eq!(world.send(who(&stays)).await.brief(), "200");
+    assert_eq!(world.send(who(&goes)).await.brief(), "401 unauthenticated");
+    // Whoever administers tokens sees browsers, and can throw each of them out.
+    let listed = world.send(Ask::get("/v1/tokens").by(&world.root)).await.json();
+    let browsers: Vec<_> = listed["items"].as_array().unwrap().iter().filter(|one| one["name"] == "browser").collect();
+    let states: Vec<_> = browsers.iter().map(|one| (&one["actor"], one["revoked_at"].is_i64())).collect();
+    assert_eq!(states, [(&json!("person/me"), false), (&json!("person/me"), true), (&json!("person/me"), false)]);
+    let path = format!("/v1/tokens/{}", browsers[2]["id"].as_str().unwrap());
+    assert_eq!(world.send(Ask::new("delete", path).by(&world.root)).await.brief(), "200");
+    assert_eq!(world.send(who(&late)).await.brief(), "401 unauthenticated");
+    world.clock.pass(Duration::from_secs(30 * 24 * 3600 - 1));
+    assert_eq!(world.send(who(&stays)).await.brief(), "200");
+    world.clock.pass(Duration::from_secs(1));
+    assert_eq!(world.send(who(&stays)).await.brief(), "401 unauthenticated");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_guesses_cookies_waits_as_who_guesses_tokens_does() {
+    let world = World::configured(|config| config.limits.failures_per_minute = 5).await;
+    let (known, fresh) = (signed_in(&world).await, signed_in(&world).await);
+    let name = known.split_once('=').unwrap().0;
+    let who = |cookie: &str| Ask::get("/v1/whoami").header("cookie", cookie);
+    assert_eq!(world.send(who(&known)).await.brief(), "200");
+    // Somebody else's cookies beside a good one are nothing against it.
+    for _ in 0..10 {
+        assert_eq!(world.send(who(&format!("{name}=loopd_x; {known}"))).await.brief(), "200");
+        assert_eq!(world.send(who("other=loopd_x")).await.brief(), "401 unauthenticated");
+    }
+    for _ in 0..5 {
+        assert_eq!(world.send(who(&format!("{name}=loopd_guessed"))).await.brief(), "401 unauthenticated");
+    }
+    assert_eq!(world.send(who(&format!("{name}=loopd_guessed"))).await.brief(), "429 rate");
+    assert_eq!(world.send(who(&fresh)).await.brief(), "429 rate");
+    assert_eq!(world.send(who(&known)).await.brief(), "200");
+    tokio::time::advance(Duration::from_secs(12)).await;
+    assert_eq!(world.send(who(&fresh)).await.brief(), "200");
 }
 
 #[tokio::test(start_paused = true)]

@@ -391,3 +391,60 @@ async fn who_sees_the_work_through_its_conversation_sees_it_no_longer_than_that(
     assert_eq!(names(&all[1].events().await), ["closed"]);
     assert!(!all[0].over && !all[1].over);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_token_hears_nothing_more_after_a_second() {
+    let world = World::new().await;
+    let conversation = world.conversation(&["person/ben"]).await;
+    let mut stream = world.listen(&world.ben, feed(&conversation), None).await;
+    world.say(&world.ann, &conversation, "ben hears this").await;
+    assert_eq!(names(&stream.events().await), ["hello", "message"]);
+    let listed = world.send(Ask::get("/v1/tokens").by(&world.root)).await.json();
+    let his = listed["items"].as_array().unwrap().iter().find(|one| one["actor"] == "person/ben").unwrap();
+    world.send(Ask::new("delete", format!("/v1/tokens/{}", his["id"].as_str().unwrap())).by(&world.root)).await;
+    tokio::time::advance(Duration::from_secs(1)).await;
+    world.say(&world.ann, &conversation, "ben does not hear this").await;
+    assert_eq!(names(&stream.events().await), [""; 0]);
+    assert!(stream.over);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_follow_no_more_is_told_with_the_next_heartbeat_though_nothing_happens() {
+    let world = World::with_agent(loopd_platform::Config::default()).await;
+    let register = Ask::new("put", "/v1/actors/operator/op").by(&world.op).json(json!({"name": "Op"}));
+    assert_eq!(world.send(register).await.brief(), "200");
+    let conversation = world.conversation(&["person/ben"]).await;
+    world.say(&world.ann, &conversation, "@operator/op do it").await;
+    let work = world.send(Ask::get(format!("/v1/conversations/{conversation}/work")).by(&world.ann)).await.json();
+    let work = work["items"][0]["id"].as_str().unwrap().to_owned();
+    let mut alone = world.listen(&world.ben, feed(&work), None).await;
+    let mut both = world.listen(&world.ben, format!("{}&feed=actor/person/ben", feed(&work)), None).await;
+    // The first look at the heads rings for all feeds; the next one only where something happened.
+    tokio::time::advance(Duration::from_secs(16)).await;
+    alone.events().await;
+    both.events().await;
+    assert!(!alone.over && !both.over);
+    let members = Ask::post(format!("/v1/conversations/{conversation}/members"));
+    world.send(members.by(&world.ann).json(json!({"remove": ["person/ben"]}))).await;
+    tokio::time::advance(Duration::from_secs(16)).await;
+    assert_eq!(names(&alone.events().await), ["closed"]);
+    assert_eq!(names(&both.events().await), ["closed"]);
+    assert!(alone.over && !both.over);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_large_events_ends_at_its_bytes() {
+    let world = World::new().await;
+    let conversation = world.conversation(&[]).await;
+    for number in 0..9 {
+        let large = format!("{number}{}", "x".repeat(400_000));
+        world.say(&world.ann, &conversation, &large).await;
+    }
+    let mut stream = world.listen(&world.ann, format!("{}&from=start", feed(&conversation)), None).await;
+    let mut pages = Vec::new();
+    while let Some(piece) = stream.piece().await {
+        pages.push(piece.matches("event: message\n").count());
+    }
+    // Three of them are more than a mebibyte.
+    assert_eq!(pages, [0, 3, 3, 3]);
+}

@@ -12,7 +12,7 @@ use loopd_platform::engine::{Executes, TargetSpec};
 use loopd_platform::{Caller, Config, Engine, Platform};
 use loopd_protocol::{NewToken, Problem, Role};
 use loopd_runtime::{Clock, Delta, Entropy, FixedPrograms, Runtime};
-use loopd_server::{Peer, Server, ServerConfig, SessionKey};
+use loopd_server::{Peer, Server, ServerConfig};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -119,7 +119,7 @@ impl World {
             .deltas(sender)
             .outlet(engine.outlet().await.unwrap());
         engine.start(runtime.start().await.unwrap(), deltas).await.unwrap();
-        let mut config = ServerConfig::new([0xab; 16], SessionKey([9; 32])).unwrap();
+        let mut config = ServerConfig::new([0xab; 16]).unwrap();
         (options.config)(&mut config);
         let server = Server::new(engine.clone(), config);
         let service = TowerToHyperService::new(server.router());
@@ -144,10 +144,16 @@ impl World {
         world
     }
 
+    /// Another server, as set at first, over what the first one has left.
+    pub fn restart(&mut self) {
+        self.server = Server::new(self.engine.clone(), ServerConfig::new([0xab; 16]).unwrap());
+        self.service = TowerToHyperService::new(self.server.router());
+    }
+
     pub async fn token(&self, actor: &str, role: Role) -> String {
         let admin = Caller::new("person/root".parse().unwrap(), Role::Admin);
         let new = NewToken { name: String::new(), actor: actor.parse().unwrap(), roles: vec![role], days: None };
-        self.engine.platform().make_token(&admin, new).await.unwrap().secret
+        self.engine.platform().make_token(&admin, "", new).await.unwrap().secret
     }
 
     /// Sends a request, and holds the answer against what holds for every answer.

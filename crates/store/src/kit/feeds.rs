@@ -7,7 +7,7 @@ use super::{Outcome, Subject, Verdict, same};
 use crate::batch::Write;
 use crate::error::Expectation;
 use crate::port::Hint;
-use crate::records::{Counter, Feed, FeedKind, Place};
+use crate::records::{Counter, FEED_BYTES, Feed, FeedKind, Place};
 use std::sync::Arc;
 
 pub(super) async fn a_feed_is_numbered_without_a_gap(subject: Arc<dyn Subject>) -> Outcome {
@@ -33,6 +33,27 @@ pub(super) async fn a_feed_is_numbered_without_a_gap(subject: Arc<dyn Subject>) 
     same("the feed of another kind", &store.feed(actor, 0, 9).await?, &vec![item(1, "x", None)])?;
     same("the heads", &store.feed_heads(&heads).await?, &vec![5, 1, 0, 0, 5])?;
     same("no heads", &store.feed_heads(&[]).await?, &Vec::new())?;
+    Ok(Verdict::Passed)
+}
+
+pub(super) async fn a_part_of_a_feed_is_capped_in_bytes(subject: Arc<dyn Subject>) -> Outcome {
+    let store = subject.open().await?;
+    let half = FEED_BYTES / 2;
+    // Two that are just not enough and one more; two that are exactly enough; one that is more than enough alone.
+    let sizes = [half, half - 1, 1, half, half, FEED_BYTES + 1, 0, 1];
+    let texts: Vec<_> = sizes.iter().map(|size| "x".repeat(*size)).collect();
+    for text in &texts {
+        write(&store, publish(feed(1), text, None)).await?;
+    }
+    let mut after = 0;
+    for parts in [3, 2, 1, 2, 0] {
+        let items = store.feed(feed(1), after, 9).await?;
+        let all: Vec<_> = (1..).zip(&texts).map(|(n, text)| item(n, text, None)).collect();
+        let from = usize::try_from(after).unwrap_or(usize::MAX);
+        same("the next part", &items, &all.get(from..from + parts).unwrap_or_default().to_vec())?;
+        after += parts as u64;
+    }
+    same("fewer than that", &store.feed(feed(1), 0, 1).await?.len(), &1)?;
     Ok(Verdict::Passed)
 }
 

@@ -3,7 +3,7 @@
 use super::state::{conflict, restore};
 use crate::error::{Expectation, StoreError};
 use crate::records::{
-    Counter, Feed, FeedItem, List, NewItem, Place, Query, Record, RecordId, Table, count_after, words,
+    Counter, FEED_BYTES, Feed, FeedItem, List, NewItem, Place, Query, Record, RecordId, Table, count_after, words,
 };
 use loopd_kernel::TimeMs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -233,7 +233,13 @@ impl Records {
             return Vec::new();
         };
         let later = items.items.range((Bound::Excluded(after), Bound::Unbounded));
-        later.take(limit).map(|(_, item)| item.clone()).collect()
+        let mut bytes = 0;
+        let fits = later.take(limit).take_while(|(_, item)| {
+            let has_room = bytes < FEED_BYTES;
+            bytes += item.body.len();
+            has_room
+        });
+        fits.map(|(_, item)| item.clone()).collect()
     }
 
     pub(super) fn head(&self, feed: Feed) -> u64 {
