@@ -360,13 +360,13 @@ fn a_wrong_script_says_what_is_wrong() {
     check(
         r#"{"turns": [{"say": "{{inptu}}"}]}"#,
         expect![[
-            r#"turn 1: the placeholder "{{inptu}}" is unknown; there are {{input}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}"#
+            r#"turn 1: the placeholder "{{inptu}}" is unknown; there are {{input}}, {{line}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}"#
         ]],
     );
     check(
         r#"{"turns": [{"use": [{"tool": "f", "args": {"a": ["{{input"]}}]}]}"#,
         expect![[
-            r#"turn 1: the placeholder "{{input" is unknown; there are {{input}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}"#
+            r#"turn 1: the placeholder "{{input" is unknown; there are {{input}}, {{line}}, {{first}}, {{last}}, {{turn}}, {{step}}, {{tool.NAME}} and {{tool.NAME/json/pointer}}"#
         ]],
     );
     check(
