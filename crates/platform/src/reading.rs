@@ -25,6 +25,23 @@ impl Cursor {
         Handled { seq: self.seq, open: self.open.clone() }
     }
 
+    /// # Errors
+    /// [`Error::Conflict`] `stale_epoch` unless this is the Epoch of its lease.
+    pub(crate) fn is_of(&self, epoch: u64) -> Result<(), Error> {
+        let now = self.lease.as_ref().map_or(0, |lease| lease.epoch);
+        if now == epoch {
+            return Ok(());
+        }
+        let detail = format!("the turn is of the epoch {epoch}, and the lease of the epoch {now}");
+        Err(Error::conflict("stale_epoch", detail))
+    }
+
+    /// The same, under a lease that lasts from now on.
+    pub(crate) fn renewed(self, now: i64) -> Self {
+        let lease = self.lease.map(|lease| lease.renewed(now));
+        Self { lease, ..self }
+    }
+
     pub(crate) fn leased(self, lease: Held) -> Self {
         Self { lease: Some(lease), ..self }
     }

@@ -74,18 +74,16 @@ impl Engine {
         loop {
             let places = self.places(by, conversation).await?;
             let (cursor, rev) = platform.cursor(by, &places.here).await?;
-            let mut done = Vec::with_capacity(planned.len());
-            for act in &planned {
-                done.push(self.done_before(&places, act).await.map_err(|error| about(&act.key, error))?);
+            let looked = self.looked(&places, &planned, (&cursor, handled.as_ref())).await;
+            if let Ok((done, None)) = &looked
+                && done.iter().all(Option::is_some)
+            {
+                return Ok(Turned { acts: done.iter().flatten().cloned().collect(), handled: cursor.handled() });
             }
-            let next = match &handled {
-                Some(handled) => platform.moving(&places.here, &cursor, handled).await?,
-                None => None,
-            };
-            if next.is_none() && done.iter().all(Option::is_some) {
-                return Ok(Turned { acts: done.into_iter().flatten().collect(), handled: cursor.handled() });
-            }
-            let mut batch = self.opening_batch(by, &places.here, (&cursor, rev), (epoch, next))?;
+            // Whoever lost the lease is told that before anything else: others have decided since.
+            cursor.is_of(epoch)?;
+            let (done, next) = looked?;
+            let mut batch = self.opening_batch(by, &places.here, (&cursor, rev), next);
             let mut places = places;
             for (act, _) in planned.iter().zip(&done).filter(|(_, done)| done.is_none()) {
                 self.add(by, &mut places, act, &mut batch).await.map_err(|error| about(&act.key, error))?;
@@ -160,24 +158,33 @@ impl Engine {
         })
     }
 
-    /// The Batch of a Turn before its acts: it holds only while the lease is the one that it was planned under.
+    /// What was done of a Turn before, and where the cursor is to go.
+    async fn looked(
+        &self,
+        places: &Places,
+        planned: &[Planned],
+        (cursor, handled): (&Cursor, Option<&Handled>),
+    ) -> Result<(Vec<Option<Acted>>, Option<Handled>), Error> {
+        let mut done = Vec::with_capacity(planned.len());
+        for act in planned {
+            done.push(self.done_before(places, act).await.map_err(|error| about(&act.key, error))?);
+        }
+        let Some(handled) = handled else { return Ok((done, None)) };
+        Ok((done, self.platform().moving(&places.here, cursor, handled).await?))
+    }
+
+    /// The Batch of a Turn before its acts: the cursor moves, and the lease is renewed, if nobody else has it by then.
     fn opening_batch(
         &self,
         by: &Caller,
         here: &Found,
         (cursor, rev): (&Cursor, Option<u64>),
-        (epoch, next): (u64, Option<Handled>),
-    ) -> Result<Batch, Error> {
-        let Some(lease) = cursor.lease.clone().filter(|lease| lease.epoch == epoch) else {
-            let now = cursor.lease.as_ref().map_or(0, |lease| lease.epoch);
-            let detail = format!("the turn is of the epoch {epoch}, and the lease of the epoch {now}");
-            return Err(Error::conflict("stale_epoch", detail));
-        };
-        let renewed = cursor.clone().leased(lease.renewed(self.platform().now()));
-        let next = next.unwrap_or_else(|| cursor.handled());
-        let writes = self.platform().reaching(by, here, &renewed, next);
+        next: Option<Handled>,
+    ) -> Batch {
+        let renewed = cursor.clone().renewed(self.platform().now());
+        let writes = self.platform().reaching(by, here, &renewed, next.unwrap_or_else(|| cursor.handled()));
         let expect = vec![expect(Table::Cursor, cursor_id(&by.actor, here.id), rev), here.unchanged()];
-        Ok(Batch { expect, writes })
+        Batch { expect, writes }
     }
 
     /// Adds what an act expects and writes.

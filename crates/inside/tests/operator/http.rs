@@ -1,0 +1,1 @@
+//! The same Operator as a process of its own, against a server that listens.
