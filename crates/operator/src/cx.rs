@@ -202,6 +202,11 @@ impl Cx {
         self.taken.extend(self.inputs.iter().map(|input| input.seq));
     }
 
+    /// Whether there are inputs that this Reconcile has not handled, here or behind what it has read.
+    pub(crate) fn leaves_inputs(&self) -> bool {
+        self.polled.more || self.inputs.iter().any(|input| !self.taken.contains(&input.seq))
+    }
+
     /// The acts, and where the cursor stands after them.
     pub(crate) fn into_turn(self) -> (Vec<Act>, Option<Handled>) {
         // What is for others is passed with what was handled, or where it stands in the way of more.

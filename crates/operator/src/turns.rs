@@ -47,8 +47,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why there was no Turn.
+/// What a Turn came to.
 enum Ending {
+    /// What the author said; or at once, since it came further and there is more.
     Next(Next, bool),
     /// Another process has the Conversation, for so long.
     Elsewhere(Duration),
@@ -133,10 +134,10 @@ impl Shared {
             Err(until) => return Ok(Ending::Elsewhere(until)),
         };
         let polled = patiently(|| self.desk.poll(id, POLL)).await?;
-        let more = polled.more;
         self.counters.begun(waited);
         let mut cx = Cx::new(Arc::clone(&self.desk), self.actor.clone(), id, polled);
         let next = reconcile.reconcile(&mut cx, id).await?;
+        let more = cx.leaves_inputs();
         let (acts, handled) = cx.into_turn();
         let moved = handled.is_some();
         if !acts.is_empty() || moved {
@@ -151,6 +152,7 @@ impl Shared {
             self.keep(id, epoch);
             tracing::debug!(acts = count, moved, "a turn is committed");
         }
+        // Whoever handles one input per Turn need not be woken for the next one.
         Ok(Ending::Next(next, more && moved))
     }
 

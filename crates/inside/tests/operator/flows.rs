@@ -36,14 +36,14 @@ async fn it_answers() {
 #[tokio::test(start_paused = true)]
 async fn what_was_said_before_it_came_is_answered() {
     let world = World::new().await;
-    for number in 0..120 {
+    for number in 0..80 {
         world.say(world.room, &format!("echo {number}")).await;
     }
     let running = world.start("one", Script::named("one"), None);
-    world.until(world.room, 120).await;
-    assert_eq!(world.answers(world.room).await.len(), 120);
+    world.until(world.room, 80).await;
+    assert_eq!(world.answers(world.room).await.len(), 80);
     let counted = running.counted();
-    assert_eq!((counted.turns, counted.acts, counted.failures), (120, 120, 0));
+    assert_eq!((counted.turns, counted.acts, counted.failures), (80, 80, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,6 +111,7 @@ async fn a_turn_without_room_is_tried_until_there_is() {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_known_by_its_id_and_goes_on_without_its_handle() {
     let world = World::new().await;
+    world.say(world.room, "Hello").await;
     let desk = world.desk();
     let made = async |prompt: &str| {
         let new = loopd_operator::call("steps", prompt);

@@ -33,7 +33,39 @@ async fn told(fate: Option<(&'static str, usize, Fate)>, next: &str) -> (String,
 #[tokio::test(start_paused = true)]
 async fn nothing_is_done_twice_and_nothing_is_lost_wherever_it_dies() {
     let (expected, seen) = told(None, "").await;
-    expect![""].assert_eq(&format!("{expected}{}\n", seen.join(" ")));
+    expect![[r#"
+        1 person/ann > operator/router [completed]
+            text all of it
+        2 operator/router [completed]
+            markdown I begin.
+        3 operator/router [completed]
+            ask Which?
+        4 person/ann > operator/router [completed]
+            reply Answered "one"
+        5 operator/router [completed]
+            ask Why?
+        6 person/ann > operator/router [completed]
+            reply Answered "because"
+        7 operator/router [completed]
+            confirm Sure?
+        8 person/ann > operator/router [completed]
+            reply Answered 
+        9 operator/router > person/ann [completed]
+            markdown Done: one because, true.
+        at work, 2 calls
+        1 harness/steps > operator/router [completed]
+            tool pay {"amount":1} Done 1
+            result one
+        2 harness/steps > operator/router [completed]
+            tool pay {"amount":1} Done 1
+            result two
+        3 harness/steps > operator/router [completed]
+            markdown one
+        4 harness/steps > operator/router [completed]
+            markdown two
+        paid 2, unhandled 0
+        listen unhandled conversation lease poll keyed keyed turn conversation poll keyed keyed keyed turn poll keyed keyed keyed keyed turn poll keyed keyed keyed keyed keyed turn poll keyed keyed keyed keyed keyed turn
+    "#]].assert_eq(&format!("{expected}{}\n", seen.join(" ")));
     for (number, name) in seen.iter().enumerate() {
         for fate in [Fate::DieBefore, Fate::DieAfter, Fate::LoseBefore, Fate::LoseAfter] {
             // The next process has the name of the first, or waits until the lease is over.
