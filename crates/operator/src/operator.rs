@@ -89,13 +89,7 @@ type Done = (ConversationId, Ended);
 
 impl<R: Reconcile> Operator<R> {
     /// The Operator `actor`, who is announced as `registration` says for as long as it runs.
-    pub fn new(
-        desk: Arc<dyn Desk>,
-        actor: ActorKey,
-        registration: Registration,
-        reconcile: R,
-        config: Config,
-    ) -> Self {
+    pub fn new(desk: Arc<dyn Desk>, actor: ActorKey, registration: Registration, reconcile: R, config: Config) -> Self {
         let shared = Arc::new(Shared::new(desk, actor, config));
         Self { shared, registration, reconcile: Arc::new(reconcile) }
     }

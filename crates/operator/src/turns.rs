@@ -119,12 +119,7 @@ impl Shared {
         locked(&self.leases).remove(&id).is_none()
     }
 
-    async fn turn<R: Reconcile>(
-        &self,
-        reconcile: &R,
-        id: ConversationId,
-        waited: Duration,
-    ) -> Result<Ending, Error> {
+    async fn turn<R: Reconcile>(&self, reconcile: &R, id: ConversationId, waited: Duration) -> Result<Ending, Error> {
         let home = self.home(id).await?;
         if home != id {
             return Ok(Ending::Home(home));

@@ -1,8 +1,6 @@
 //! Requests with what they need, and the usual for the rest.
 
-use loopd_protocol::{
-    AskKind, Block, Budget, Choice, KnownBlock, NewCall, NewQuestion, OnPark, Priority, Say,
-};
+use loopd_protocol::{AskKind, Block, Budget, Choice, KnownBlock, NewCall, NewQuestion, OnPark, Priority, Say};
 use serde_json::Value;
 
 /// A Message of Markdown to everybody.
@@ -51,11 +49,7 @@ pub fn ask(prompt: impl Into<String>, timeout_s: u64) -> NewQuestion {
 /// A Question that one of these values answers.
 #[must_use]
 pub fn choose(prompt: impl Into<String>, values: &[&str], timeout_s: u64) -> NewQuestion {
-    let choice = |value: &&str| Choice {
-        value: (*value).to_owned(),
-        label: String::new(),
-        description: String::new(),
-    };
+    let choice = |value: &&str| Choice { value: (*value).to_owned(), label: String::new(), description: String::new() };
     NewQuestion { choices: values.iter().map(choice).collect(), ..ask(prompt, timeout_s) }
 }
 

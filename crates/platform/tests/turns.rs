@@ -1,4 +1,5 @@
 //! Turns: all of one or nothing of it, once per key, under the newest Epoch only.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod stage;
 
@@ -106,7 +107,8 @@ async fn a_turn_is_done_whole_and_once() {
     let all = json!({"epoch": 1, "handled": {"seq": 1}, "acts": [
         speak("a", Place::Here, "I work on it."), speak("b", Place::Work, "Plan."),
         call("c", Place::Work, "steps"), ask("d", Place::Here), ask("d", Place::Work)]});
-    let more = json!({"epoch": 1, "acts": [speak("a", Place::Here, "I work on it."), speak("e", Place::Here, "More.")]});
+    let more =
+        json!({"epoch": 1, "acts": [speak("a", Place::Here, "I work on it."), speak("e", Place::Here, "More.")]});
     let expected = expect![[r#"
         said 2, said 1, called, asked, asked; handled 1 []
         said 2 already, said 1 already, called already, asked already, asked already; handled 1 []
@@ -127,9 +129,7 @@ async fn a_turn_opens_the_work_conversation_and_lets_operators_join_once() {
     }
     let id = room.stage.open("ann", &["operator/router"]).await.id;
     let room = Room { id, ..room };
-    let hand = |key: &str, to: &str| {
-        json!({"act": "say", "key": key, "say": {"to": [to], "blocks": [{"type": "text", "text": "Yours."}]}})
-    };
+    let hand = |key: &str, to: &str| json!({"act": "say", "key": key, "say": {"to": [to], "blocks": [{"type": "text", "text": "Yours."}]}});
     room.lease("one", None, 30).await;
     let turn = json!({"epoch": 1, "acts": [
         hand("a", "operator/one"), hand("b", "operator/two"), hand("c", "operator/one"), hand("d", "operator/router"),
@@ -161,15 +161,21 @@ async fn a_turn_that_is_refused_changes_nothing() {
         first(speak("", Place::Here, "x")),
         first(speak(&long, Place::Here, "x")),
         first(speak("a b", Place::Here, "x")),
-        first(json!({"act": "say", "key": "t", "say": {"to": ["person/eve"], "blocks": [{"type": "text", "text": "x"}]}})),
-        first(json!({"act": "say", "key": "t", "say": {"actor": "operator/other", "blocks": [{"type": "text", "text": "x"}]}})),
+        first(
+            json!({"act": "say", "key": "t", "say": {"to": ["person/eve"], "blocks": [{"type": "text", "text": "x"}]}}),
+        ),
+        first(
+            json!({"act": "say", "key": "t", "say": {"actor": "operator/other", "blocks": [{"type": "text", "text": "x"}]}}),
+        ),
         first(json!({"act": "ask", "key": "t", "ask": {"kind": "ask", "prompt": "?", "timeout_s": 0}})),
         json!({"epoch": 1, "handled": {"seq": 9}, "acts": [speak("z", Place::Here, "z")]}),
         json!({"epoch": 0}),
         json!({"epoch": 2, "acts": [speak("z", Place::Here, "z")]}),
         json!({"epoch": 1, "acts": (0..51).map(|n| speak(&n.to_string(), Place::Here, "x")).collect::<Vec<_>>()}),
     ];
-    room.check(&turns, expect![[r#"
+    room.check(
+        &turns,
+        expect![[r#"
         key_taken (act `a`: the key has said something else in this conversation)
         not_found (there is no target nobody)
         invalid acts (acts: `z`: there twice)
@@ -185,7 +191,9 @@ async fn a_turn_that_is_refused_changes_nothing() {
         invalid acts (acts: at most 50)
         3 members, 0 calls, 0 open questions: person/ann operator/router
         1 members, 0 calls, 0 open questions: 
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,13 +206,17 @@ async fn calls_beyond_the_capacity_take_the_whole_turn_with_them() {
         acts.push(speak("s", Place::Here, "s"));
         json!({"epoch": 1, "acts": acts, "handled": {"seq": 1}})
     };
-    room.check(&[calls(&["a", "b", "c"]), calls(&["a", "b"]), calls(&["a", "b"])], expect![[r#"
+    room.check(
+        &[calls(&["a", "b", "c"]), calls(&["a", "b"]), calls(&["a", "b"])],
+        expect![[r#"
         capacity (calls that have not ended is full; nothing was accepted)
         called, called, said 2; handled 1 []
         called already, called already, said 2 already; handled 1 []
         3 members, 0 calls, 0 open questions: person/ann operator/router
         1 members, 2 calls, 0 open questions: harness/steps harness/steps
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,7 +335,8 @@ async fn what_is_unhandled_is_listed_until_it_is_handled() {
     room.lease("one", None, 30).await;
     // What the Operator itself says, here and at work, is nothing for it.
     room.turn(json!({"epoch": 1, "handled": {"seq": 1}, "acts": [
-        speak("a", Place::Here, "x"), call("b", Place::Work, "steps")]})).await;
+        speak("a", Place::Here, "x"), call("b", Place::Work, "steps")]}))
+        .await;
     assert!(unhandled().await.is_empty());
     let to_bob = loopd_protocol::Say { to: vec!["person/bob".parse().unwrap()], ..say("psst") };
     room.stage.platform.say(&person("ann"), room.id, "", to_bob).await.unwrap();

@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).init();
     let server = std::env::var("LOOPD_SERVER").unwrap_or_else(|_| "http://127.0.0.1:7717".to_owned());
-    let token = std::env::var("LOOPD_TOKEN").context("LOOPD_TOKEN is the token of operator/interview; it is not set")?;
+    let token =
+        std::env::var("LOOPD_TOKEN").context("LOOPD_TOKEN is the token of operator/interview; it is not set")?;
     let client = Client::new(&server, Some(&token))?;
     // Whose token it is, is who it is.
     let actor = client.whoami().await?.actor;

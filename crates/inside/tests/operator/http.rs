@@ -150,8 +150,10 @@ async fn refusals_are_the_same_as_in_process() {
         assert_eq!(refused(turn(2, "a", "other")).await, "conflict key_taken", "{number}");
         assert_eq!(refused(turn(2, " ", "b")).await, "refused invalid", "{number}");
         assert_eq!(desk.poll(nowhere, 1).await.unwrap_err().code(), "not_found", "{number}");
-        assert_eq!(desk.listen("actor/person/ann").await.err().map(|error| error.code().to_owned()),
-            if number == 0 { None } else { Some("forbidden".to_owned()) });
+        assert_eq!(
+            desk.listen("actor/person/ann").await.err().map(|error| error.code().to_owned()),
+            if number == 0 { None } else { Some("forbidden".to_owned()) }
+        );
     }
     // Nobody listens there.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -99,9 +99,8 @@ async fn two_processes_at_once_answer_everything_once() {
     for _ in 0..7 {
         rooms.push(world.stage.open("ann", &["operator/router"]).await.id);
     }
-    let running = [("one", "x"), ("one", "y"), ("three", "z")].map(|(holder, name)| {
-        world.start(holder, Script::named(name), None)
-    });
+    let running = [("one", "x"), ("one", "y"), ("three", "z")]
+        .map(|(holder, name)| world.start(holder, Script::named(name), None));
     for number in 0..3 {
         for room in &rooms {
             world.say(*room, &format!("echo {number}")).await;

@@ -8,9 +8,7 @@ use crate::questions::{self, Inquiry};
 use crate::reading::{Cursor, cursor_id};
 use crate::rows::{Tries, body, conversation_feed, expect, request_key};
 use crate::{Caller, Error};
-use loopd_protocol::{
-    Act, Acted, ActorKey, ActorKind, ConversationId, Handled, Keyed, Place, Role, Turn, Turned,
-};
+use loopd_protocol::{Act, Acted, ActorKey, ActorKind, ConversationId, Handled, Keyed, Place, Role, Turn, Turned};
 use loopd_store::{Batch, Expect, RecordId, Table, Write};
 use std::collections::HashSet;
 
@@ -142,14 +140,15 @@ impl Engine {
     async fn done_before(&self, places: &Places, act: &Planned) -> Result<Option<Acted>, Error> {
         let Some(found) = places.at(act.place) else { return Ok(None) };
         Ok(match &act.what {
-            What::Say(draft) => self.platform().said(found, draft).await?.map(|said| Acted::Say {
-                message: Box::new(said.message),
-                already: said.already,
-            }),
-            What::Call(proposal) => self.accepted(found, proposal).await?.map(|called| Acted::Call {
-                call: Box::new(called.call),
-                already: called.already,
-            }),
+            What::Say(draft) => self
+                .platform()
+                .said(found, draft)
+                .await?
+                .map(|said| Acted::Say { message: Box::new(said.message), already: said.already }),
+            What::Call(proposal) => self
+                .accepted(found, proposal)
+                .await?
+                .map(|called| Acted::Call { call: Box::new(called.call), already: called.already }),
             What::Ask(inquiry) => self
                 .platform()
                 .asked_before(found, inquiry)
@@ -240,7 +239,9 @@ impl Engine {
             Place::Here => here.scope(),
             Place::Work => RecordId(work_id(conversation, &by.actor.owner()).0),
         };
-        let Some(theirs) = request_key(&actor, key) else { return Err(Error::invalid("key", "at least one character")) };
+        let Some(theirs) = request_key(&actor, key) else {
+            return Err(Error::invalid("key", "at least one character"));
+        };
         let mut keyed = Keyed::default();
         if let Some(row) = platform.by_key(Table::Message, scope, &theirs).await? {
             keyed.message = Some(Box::new(platform.whole(&row, platform.config().shown_blocks as u64).await?));

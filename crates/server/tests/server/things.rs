@@ -166,7 +166,9 @@ impl Things {
     /// Who may ask it.
     pub fn who(&self, operation: &Operation) -> &str {
         match operation.id {
-            "ask" | "withdraw" | "update_message" | "end_message" | "register_role" | "lease" | "turn" => &self.world.op,
+            "ask" | "withdraw" | "update_message" | "end_message" | "register_role" | "lease" | "turn" => {
+                &self.world.op
+            }
             "make_token" | "revoke_token" | "list_tokens" | "list_audit" | "list_runs" => &self.world.root,
             _ => &self.world.ann,
         }
