@@ -9,6 +9,7 @@ use loopd_protocol::{Acted, ConversationId, Lease, NewLease, Place, Turned};
 use loopd_store::memory::Fault;
 use serde_json::{Value, json};
 use stage::agents::{Paid, Process};
+use stage::between::Between;
 use stage::{ALL, Stage, operator, person, refused, say};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -274,6 +275,24 @@ async fn a_stale_process_commits_nothing_and_may_repeat_what_it_did() {
         said 5; handled 0 []
     "#]];
     expected.assert_eq(&told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_taken_between_decision_and_commit_fences() {
+    let room = Room::new().await;
+    room.lease("one", None, 30).await;
+    let (platform, op, id) = (room.stage.platform.clone(), room.op.clone(), room.id);
+    let taken = async move {
+        let wish = NewLease { holder: "one".to_owned(), epoch: None, lease_s: 30 };
+        assert_eq!(platform.lease(&op, id, wish).await.unwrap().epoch, 2);
+    };
+    let store = Arc::new(Between::new(&room.stage.store, |batch| batch.writes.len() > 3, taken));
+    let process = room.stage.process_over(store.clone(), &Paid::default(), Vec::new()).await.unwrap();
+    let turn = json!({"epoch": 1, "acts": [speak("a", Place::Here, "a")], "handled": {"seq": 1}});
+    let refused = room.turn_at(&process.engine, turn).await;
+    assert!(store.has_happened() && refused.starts_with("stale_epoch"), "{refused}");
+    assert_eq!(room.there().await.lines().next(), Some("3 members, 0 calls, 0 open questions: person/ann"));
+    process.engine.drain().await;
 }
 
 #[tokio::test(start_paused = true)]
