@@ -7,6 +7,7 @@
 mod client;
 mod error;
 mod follow;
+mod operating;
 mod requests;
 pub mod sse;
 

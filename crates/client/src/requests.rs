@@ -62,7 +62,7 @@ impl Client {
         read(self.request(Method::GET, "/v1/whoami", &[])).await
     }
 
-    async fn list<T: serde::de::DeserializeOwned>(
+    pub(crate) async fn list<T: serde::de::DeserializeOwned>(
         &self,
         path: &str,
         part: &Part,

@@ -16,6 +16,7 @@ mod deletion;
 pub mod engine;
 mod error;
 mod feeds;
+mod lease;
 mod messages;
 mod pieces;
 mod questions;
@@ -24,6 +25,7 @@ mod rows;
 mod search;
 mod streaming;
 mod texts;
+mod unhandled;
 
 pub use caller::Caller;
 pub use config::Config;
@@ -31,8 +33,9 @@ pub use engine::Engine;
 pub use error::Error;
 pub use feeds::FeedName;
 pub use messages::Window;
-pub use reading::{Handled, Polled};
 pub use search::Exported;
+
+pub use loopd_protocol::{Handled, Polled};
 
 use loopd_runtime::{Clock, Entropy, SystemClock, SystemEntropy};
 use loopd_store::Store;

@@ -9,7 +9,7 @@ use loopd_protocol::{
     ActorKey, ActorKind, Answered, AskKind, Block, ConversationId, Event, KnownBlock, MessageId, MessageStatus,
     NewQuestion, Origin, Page, Question, QuestionId, QuestionStatus, Role, Snapshot,
 };
-use loopd_store::{Batch, Place, Query, Record, RecordId, Table, Write};
+use loopd_store::{Batch, Expect, Place, Query, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -34,6 +34,16 @@ pub(crate) struct Stored {
     /// How it will end if its Run takes the answer that was sent to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<QuestionStatus>,
+}
+
+/// A Question before it is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Inquiry {
+    id: QuestionId,
+    from: ActorKey,
+    new: NewQuestion,
+    key: Option<String>,
+    request: String,
 }
 
 /// The Question of a Record.
@@ -141,6 +151,20 @@ impl Platform {
         key: &str,
         new: NewQuestion,
     ) -> Result<(Question, bool), Error> {
+        let inquiry = self.inquiry(by, key, new)?;
+        let mut tries = Tries::default();
+        loop {
+            let found = self.writable(by, conversation).await?;
+            if let Some(asked) = self.asked_before(&found, &inquiry).await? {
+                return Ok(asked);
+            }
+            let (expect, writes) = self.posing(&found, &inquiry).await?;
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
+        }
+    }
+
+    /// A checked Question, as far as it can be without reading.
+    pub(crate) fn inquiry(&self, by: &Caller, key: &str, new: NewQuestion) -> Result<Inquiry, Error> {
         by.must_be(&[Role::Operator, Role::Harness])?;
         check(&new)?;
         let from = new.actor.clone().unwrap_or_else(|| by.actor.clone());
@@ -148,37 +172,43 @@ impl Platform {
             return Err(Error::Forbidden(format!("{} may not ask as {from}", by.actor)));
         }
         let (id, request, key) = (QuestionId(self.new_id()), digest(&new), request_key(&from, key));
-        let mut tries = Tries::default();
-        loop {
-            let found = self.writable(by, conversation).await?;
-            self.is_said_in(&found, new.reply_to).await?;
-            let before = match &key {
-                Some(key) => self.by_key(Table::Question, found.scope(), key).await?,
-                None => self.get(Table::Question, RecordId(id.0)).await?,
-            };
-            if let Some(row) = before {
-                let stored: Stored = body(&row)?;
-                if stored.request != request {
-                    return Err(Error::conflict("key_taken", "the key has asked something else in this conversation"));
-                }
-                return Ok((stored.question, row.id != RecordId(id.0)));
-            }
-            let people = self.people(&found).await?;
-            if let Some(to) = new.to.as_ref().filter(|to| !people.contains(to)) {
-                return Err(Error::invalid("to", format!("{to} is no person of this conversation")));
-            }
-            let at = self.time();
-            let stored = Stored {
-                question: asked(id, &found, &from, &new, at),
-                request: request.clone(),
-                of_run: None,
-                sent: None,
-            };
-            let mut writes = asking_about(new.reply_to, &stored, key.clone(), None, at);
-            let asked = people.iter().filter(|person| new.to.as_ref().is_none_or(|to| to == *person));
-            writes.extend(asked.map(|person| wake(person, conversation, "question", at)));
-            self.attempt(&mut tries, Batch { expect: vec![found.unchanged()], writes }).await?;
+        Ok(Inquiry { id, from, new, key, request })
+    }
+
+    /// What became of it, if it was asked. The flag: somebody else did.
+    pub(crate) async fn asked_before(
+        &self,
+        found: &Found,
+        inquiry: &Inquiry,
+    ) -> Result<Option<(Question, bool)>, Error> {
+        let id = RecordId(inquiry.id.0);
+        let before = match &inquiry.key {
+            Some(key) => self.by_key(Table::Question, found.scope(), key).await?,
+            None => self.get(Table::Question, id).await?,
+        };
+        let Some(row) = before else { return Ok(None) };
+        let stored: Stored = body(&row)?;
+        if stored.request != inquiry.request {
+            return Err(Error::conflict("key_taken", "the key has asked something else in this conversation"));
         }
+        Ok(Some((stored.question, row.id != id)))
+    }
+
+    /// What asking it expects and writes.
+    pub(crate) async fn posing(&self, found: &Found, inquiry: &Inquiry) -> Result<(Vec<Expect>, Vec<Write>), Error> {
+        let Inquiry { id, from, new, key, request } = inquiry;
+        self.is_said_in(found, new.reply_to).await?;
+        let people = self.people(found).await?;
+        if let Some(to) = new.to.as_ref().filter(|to| !people.contains(to)) {
+            return Err(Error::invalid("to", format!("{to} is no person of this conversation")));
+        }
+        let at = self.time();
+        let question = asked(*id, found, from, new, at);
+        let stored = Stored { question, request: request.clone(), of_run: None, sent: None };
+        let mut writes = asking_about(new.reply_to, &stored, key.clone(), None, at);
+        let asked = people.iter().filter(|person| new.to.as_ref().is_none_or(|to| to == *person));
+        writes.extend(asked.map(|person| wake(person, found.id, "question", at)));
+        Ok((vec![found.unchanged()], writes))
     }
 
     /// That what a Question belongs to was said where it is asked.

@@ -1,66 +1,73 @@
 //! Poll and Commit: each Actor's own place in each Conversation.
 
 use crate::conversations::Found;
+use crate::lease::Held;
 use crate::messages::{Stored, Window};
 use crate::rows::{Tries, body, conversation_feed, expect, named, publish, put, record};
 use crate::{Caller, Error, Platform};
-use loopd_protocol::{ConversationId, Event, Message};
-use loopd_store::{Batch, Place, Record, RecordId, Table};
+use loopd_protocol::{ActorKey, ConversationId, Event, Handled, Polled};
+use loopd_store::{Batch, Place, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
 
-/// What polling returns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Polled {
-    /// The caller's cursor: everything up to this seq was handled, but for what was open.
-    pub seq: u64,
-    /// Messages that were not handled yet: first those that were open when the cursor passed them, then those behind it,
-    /// in order of seq.
-    pub messages: Vec<Message>,
-    /// Up to this seq everything was looked at: it may be committed once all of `messages` is handled.
-    pub upto: u64,
-    /// The seqs up to there of Messages that are not whole yet. Committed with `upto`, they come once they are.
-    pub open: Vec<u64>,
-    /// Whether there are more that could be read now, once this part is committed.
-    pub more: bool,
-}
-
-/// What was handled.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Handled {
-    /// Everything up to this seq.
-    pub seq: u64,
-    /// But for these, which were not whole when they were polled; at most 200. Each is one that the last poll named, or
-    /// that was committed as open before. What is still open at this moment is kept either way.
+/// A cursor as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Cursor {
+    seq: u64,
     #[serde(default)]
-    #[schema(max_items = 200)]
-    pub open: Vec<u64>,
+    open: Vec<u64>,
+    /// Which process of an Operator moves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Held>,
 }
 
-impl Handled {
-    /// Everything up to this seq that was whole.
-    #[must_use]
-    pub const fn upto(seq: u64) -> Self {
-        Self { seq, open: Vec::new() }
+impl Cursor {
+    pub(crate) fn handled(&self) -> Handled {
+        Handled { seq: self.seq, open: self.open.clone() }
+    }
+
+    /// # Errors
+    /// [`Error::Conflict`] `stale_epoch` unless this is the Epoch of its lease.
+    pub(crate) fn is_of(&self, epoch: u64) -> Result<(), Error> {
+        let now = self.lease.as_ref().map_or(0, |lease| lease.epoch);
+        if now == epoch {
+            return Ok(());
+        }
+        let detail = format!("the turn is of the epoch {epoch}, and the lease of the epoch {now}");
+        Err(Error::conflict("stale_epoch", detail))
+    }
+
+    /// The same, under a lease that lasts from now on.
+    pub(crate) fn renewed(self, now: i64) -> Self {
+        let lease = self.lease.map(|lease| lease.renewed(now));
+        Self { lease, ..self }
+    }
+
+    pub(crate) fn leased(self, lease: Held) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    pub(crate) fn moved(self, to: Handled) -> Self {
+        Self { seq: to.seq, open: to.open, ..self }
     }
 }
 
 /// Open Messages that a cursor passes at most; at the next one it waits.
 const PASSED: usize = 200;
 
-fn cursor_id(by: &Caller, conversation: ConversationId) -> RecordId {
-    named(&format!("{conversation} {}", by.actor.owner()))
+pub(crate) fn cursor_id(actor: &ActorKey, conversation: ConversationId) -> RecordId {
+    named(&format!("{conversation} {}", actor.owner()))
 }
 
 impl Platform {
-    async fn cursor(&self, by: &Caller, found: &Found) -> Result<(Handled, Option<u64>), Error> {
-        let row = self.get(Table::Cursor, cursor_id(by, found.id)).await?;
-        let handled = row.as_ref().map(body::<Handled>).transpose()?.unwrap_or_default();
-        Ok((handled, row.map(|row| row.rev)))
+    /// The caller's cursor, and how often it was written.
+    pub(crate) async fn cursor(&self, by: &Caller, found: &Found) -> Result<(Cursor, Option<u64>), Error> {
+        let row = self.get(Table::Cursor, cursor_id(&by.actor, found.id)).await?;
+        let cursor = row.as_ref().map(body::<Cursor>).transpose()?.unwrap_or_default();
+        Ok((cursor, row.map(|row| row.rev)))
     }
 
     /// The Message with this seq, unless it was erased.
-    async fn numbered(&self, found: &Found, seq: u64) -> Result<Option<Record>, Error> {
+    pub(crate) async fn numbered(&self, found: &Found, seq: u64) -> Result<Option<Record>, Error> {
         let row = self.window(found.scope(), Window::After(seq.saturating_sub(1)), 1).await?.pop();
         Ok(row.filter(|row| row.place == seq))
     }
@@ -130,27 +137,45 @@ impl Platform {
     /// [`Error::Invalid`] for a seq that the Conversation has not reached, and for an open one that was handled or that is
     /// behind it; [`Error::Conflict`] `too_many_open`; [`Error::NotFound`].
     pub async fn commit(&self, by: &Caller, conversation: ConversationId, handled: Handled) -> Result<Handled, Error> {
-        if handled.open.len() > PASSED {
-            return Err(Error::invalid("open", format!("at most {PASSED}")));
-        }
         let mut tries = Tries::default();
         loop {
             let found = self.readable(by, conversation).await?;
             let (now, rev) = self.cursor(by, &found).await?;
-            let last = self.window(found.scope(), Window::Latest, 1).await?.pop().map_or(0, |last| last.place);
-            if handled.seq > last {
-                return Err(Error::invalid("seq", format!("the conversation has {last} messages")));
-            }
-            let Some(next) = self.advanced(&found, &now, &handled).await? else { return Ok(now) };
-            let id = cursor_id(by, conversation);
-            let mut writes = vec![put(record(Table::Cursor, id, found.scope(), &next), Place::Keep)];
-            if next.seq > now.seq {
-                let event = Event::Read { actor: by.actor.owner(), seq: next.seq };
-                writes.push(publish(conversation_feed(found.scope()), self.time(), None, &event));
-            }
+            let Some(next) = self.moving(&found, &now, &handled).await? else { return Ok(now.handled()) };
+            let id = cursor_id(&by.actor, conversation);
+            let writes = self.reaching(by, &found, &now, next);
             let expect = vec![found.unchanged(), expect(Table::Cursor, id, rev)];
             self.attempt(&mut tries, Batch { expect, writes }).await?;
         }
+    }
+
+    /// Where the cursor is to stand once this is handled; `None` where it stands already.
+    pub(crate) async fn moving(
+        &self,
+        found: &Found,
+        now: &Cursor,
+        handled: &Handled,
+    ) -> Result<Option<Handled>, Error> {
+        if handled.open.len() > PASSED {
+            return Err(Error::invalid("open", format!("at most {PASSED}")));
+        }
+        let last = self.window(found.scope(), Window::Latest, 1).await?.pop().map_or(0, |last| last.place);
+        if handled.seq > last {
+            return Err(Error::invalid("seq", format!("the conversation has {last} messages")));
+        }
+        self.advanced(found, &now.handled(), handled).await
+    }
+
+    /// What moving the cursor writes.
+    pub(crate) fn reaching(&self, by: &Caller, found: &Found, now: &Cursor, next: Handled) -> Vec<Write> {
+        let id = cursor_id(&by.actor, found.id);
+        let (before, seq) = (now.seq, next.seq);
+        let mut writes = vec![put(record(Table::Cursor, id, found.scope(), &now.clone().moved(next)), Place::Keep)];
+        if seq > before {
+            let event = Event::Read { actor: by.actor.owner(), seq };
+            writes.push(publish(conversation_feed(found.scope()), self.time(), None, &event));
+        }
+        writes
     }
 
     /// Where the cursor stands after this; `None` where it stands already.

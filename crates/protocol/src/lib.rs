@@ -16,6 +16,8 @@ mod message;
 mod page;
 mod problem;
 mod question;
+mod reading;
+mod turn;
 
 pub use access::{AuditEntry, NewToken, Role, SignIn, Token, TokenMade, WhoAmI};
 pub use actor::{Actor, ActorKey, ActorKind, NotAnActor, Registration};
@@ -31,3 +33,5 @@ pub use problem::Problem;
 pub use question::{
     Answer, Answered, AskKind, Authorises, Choice, NewQuestion, Question, QuestionStatus, Scope, Snapshot,
 };
+pub use reading::{Handled, Polled};
+pub use turn::{Act, Acted, Keyed, Lease, NewLease, Place, Turn, Turned};

@@ -88,6 +88,15 @@ pub struct Message {
     pub updated_at: i64,
 }
 
+impl Message {
+    /// Whether somebody else says it to this Actor or to everybody; an Operator hears for its roles.
+    #[must_use]
+    pub fn is_for(&self, actor: &ActorKey) -> bool {
+        let me = actor.owner();
+        self.from.owner() != me && (self.to.is_empty() || self.to.iter().any(|to| to.owner() == me))
+    }
+}
+
 /// Says a whole Message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

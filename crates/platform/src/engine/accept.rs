@@ -28,7 +28,7 @@ const PROMPT: usize = 1_000_000;
 const FILES: usize = 10 << 20;
 
 /// A call before it is accepted.
-struct Proposal {
+pub(super) struct Proposal {
     id: HarnessCallId,
     caller: ActorKey,
     actor: ActorKey,
@@ -62,50 +62,72 @@ impl Engine {
         key: &str,
         new: NewCall,
     ) -> Result<Called, Error> {
+        let platform = self.platform();
+        let proposal = self.propose(by, key, new)?;
+        let mut tries = Tries::default();
+        loop {
+            let found = platform.writable(by, conversation).await?;
+            if let Some(called) = self.accepted(&found, &proposal).await? {
+                return Ok(called);
+            }
+            let (mut expect, writes) = self.taking(by, &found, &proposal).await?;
+            expect.push(found.unchanged());
+            platform.attempt(&mut tries, Batch { expect, writes }).await?;
+        }
+    }
+
+    /// A checked call, as far as it can be without reading.
+    pub(super) fn propose(&self, by: &Caller, key: &str, new: NewCall) -> Result<Proposal, Error> {
         by.must_be(&[Role::Operator, Role::Member])?;
         check(&new)?;
-        let (target, speaker) = self.target(&new.target)?;
+        let (_, speaker) = self.target(&new.target)?;
         let actor = new.actor.clone().unwrap_or_else(|| speaker.clone());
         if actor != *speaker && !by.speaks_as(&actor) {
             return Err(Error::Forbidden(format!("{} may not let the call speak as {actor}", by.actor)));
         }
-        let unavailable = target.executes.as_ref().err();
-        let platform = self.platform();
-        let (id, request) = (HarnessCallId(platform.new_id()), digest(&new));
+        let (id, request) = (HarnessCallId(self.platform().new_id()), digest(&new));
         let key = request_key(&by.actor, key);
-        let proposal = Proposal { id, caller: by.actor.clone(), actor, new, key: key.clone(), request };
-        let mut tries = Tries::default();
-        loop {
-            let found = platform.writable(by, conversation).await?;
-            let before = match &key {
-                Some(key) => platform.by_key(Table::Call, found.scope(), key).await?,
-                None => platform.get(Table::Call, RecordId(id.0)).await?,
-            };
-            if let Some(row) = before {
-                let stored: Stored = body(&row)?;
-                if stored.request != proposal.request {
-                    return Err(Error::conflict("key_taken", "the key has made another call in this conversation"));
-                }
-                // Also when it was accepted before: whoever accepted it may not have come that far.
-                self.enqueue(&stored.call);
-                return Ok(Called { call: shown(&row)?, already: row.id != RecordId(id.0) });
-            }
-            self.accepts()?;
-            if let Some(why) = unavailable {
-                return Err(Error::conflict("target_unavailable", why.clone()));
-            }
-            if let Some(recipient) = &proposal.new.recipient
-                && !found.is_member(recipient)
-                && !by.speaks_as(recipient)
-                && !platform.people(&found).await?.contains(recipient)
-            {
-                return Err(Error::invalid("recipient", format!("{recipient} is no member of this conversation")));
-            }
-            self.check_files(&found, &proposal.new).await?;
-            let (mut expects, writes) = self.accepting(&found, &proposal, platform.time());
-            expects.push(found.unchanged());
-            platform.attempt(&mut tries, Batch { expect: expects, writes }).await?;
+        Ok(Proposal { id, caller: by.actor.clone(), actor, new, key, request })
+    }
+
+    /// The call, if it was accepted.
+    pub(super) async fn accepted(&self, found: &Found, proposal: &Proposal) -> Result<Option<Called>, Error> {
+        let id = RecordId(proposal.id.0);
+        let before = match &proposal.key {
+            Some(key) => self.platform().by_key(Table::Call, found.scope(), key).await?,
+            None => self.platform().get(Table::Call, id).await?,
+        };
+        let Some(row) = before else { return Ok(None) };
+        let stored: Stored = body(&row)?;
+        if stored.request != proposal.request {
+            return Err(Error::conflict("key_taken", "the key has made another call in this conversation"));
         }
+        // Also when it was accepted before: whoever accepted it may not have come that far.
+        self.enqueue(&stored.call);
+        Ok(Some(Called { call: shown(&row)?, already: row.id != id }))
+    }
+
+    /// What accepting it expects, besides that its Conversation is unchanged, and writes.
+    pub(super) async fn taking(
+        &self,
+        by: &Caller,
+        found: &Found,
+        proposal: &Proposal,
+    ) -> Result<(Vec<Expect>, Vec<Write>), Error> {
+        self.accepts()?;
+        if let Err(why) = &self.target(&proposal.new.target)?.0.executes {
+            return Err(Error::conflict("target_unavailable", why.clone()));
+        }
+        let platform = self.platform();
+        if let Some(recipient) = &proposal.new.recipient
+            && !found.is_member(recipient)
+            && !by.speaks_as(recipient)
+            && !platform.people(found).await?.contains(recipient)
+        {
+            return Err(Error::invalid("recipient", format!("{recipient} is no member of this conversation")));
+        }
+        self.check_files(found, &proposal.new).await?;
+        Ok(self.accepting(found, proposal, platform.time()))
     }
 
     /// Says a Message as [`crate::Platform::say`] does. One that a person says to Harnesses also calls each of them, in

@@ -9,6 +9,7 @@ mod keep;
 mod queue;
 mod remote;
 mod stored;
+mod turn;
 mod voice;
 mod wishes;
 

@@ -44,7 +44,7 @@ impl Engine {
     }
 
     /// What a Run has consumed is known while it goes on, and written into the call when its phase changes.
-    async fn current(&self, row: &Record) -> Result<HarnessCall, Error> {
+    pub(super) async fn current(&self, row: &Record) -> Result<HarnessCall, Error> {
         let mut call = shown(row)?;
         let open = run_of(&call).filter(|_| !call.phase.is_final());
         if let Some(run) = open

@@ -11,6 +11,7 @@ mod questions;
 mod runs;
 mod search;
 mod sign_in;
+mod turns;
 
 use crate::{App, stream};
 use utoipa_axum::router::OpenApiRouter;
@@ -22,6 +23,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(messages::router())
         .merge(questions::router())
         .merge(calls::router())
+        .merge(turns::router())
         .merge(artifacts::router())
         .merge(search::router())
         .merge(runs::router())

@@ -227,6 +227,8 @@ async fn what_is_not_there_is_not_found_and_readers_change_nothing() {
         ("/cancel", json!({"reason": "x"})),
         ("/steer", json!({"text": "x"})),
         ("/resume", json!({})),
+        ("/lease", json!({"holder": "x", "lease_s": 1})),
+        ("/turn", json!({"epoch": 1})),
         ("{conversation}", json!({"title": "x"})),
         ("{message}", json!({"revision": 1, "ops": [{"op": "push", "block": {"type": "text", "text": "x"}}]})),
     ];
@@ -235,7 +237,12 @@ async fn what_is_not_there_is_not_found_and_readers_change_nothing() {
     {
         let json = bodies.iter().find(|(end, _)| path.ends_with(end)).map(|(_, body)| body.clone());
         let ask = |token: &str| {
-            let target = if path.ends_with("/artifacts") { format!("{}?name=x", filled(path)) } else { filled(path) };
+            let behind = match path.rsplit('/').next() {
+                Some("artifacts") => "?name=x",
+                Some("keyed") => "?key=x",
+                _ => "",
+            };
+            let target = format!("{}{behind}", filled(path));
             let ask = Ask::new(method, target).by(token);
             match (body, &json) {
                 (Some("application/json"), Some(json)) => ask.json(json.clone()),

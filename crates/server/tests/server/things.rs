@@ -106,6 +106,8 @@ impl Things {
         let attach = Ask::post(within("artifacts?name=a.txt")).by(&world.ann).text("text/plain", "bytes");
         let artifact = text(&made(attach).await["id"]);
         let token = json!({"actor": "person/zoe", "roles": ["member", "operator"]});
+        let lease = Ask::post(within("lease")).by(&world.op).json(json!({"holder": "one", "lease_s": 600}));
+        assert_eq!(world.send(lease).await.json()["epoch"], 1);
         let made = made(Ask::post("/v1/tokens").by(&world.root).json(token)).await;
         let (zoe, token) = (text(&made["secret"]), text(&made["token"]["id"]));
         let things = Self { conversation, message, open, question, call, parked, artifact, zoe, token, world };
@@ -155,6 +157,7 @@ impl Things {
             "search" => "?q=word".to_owned(),
             "stream" => format!("?feed=conversation/{}", self.conversation),
             "sign_in_page" => format!("?code={}", self.world.server.sign_in_code().unwrap()),
+            "get_keyed" => "?key=k".to_owned(),
             "get_run" | "list_entries" => format!("?call={}", self.call),
             _ => String::new(),
         }
@@ -163,7 +166,9 @@ impl Things {
     /// Who may ask it.
     pub fn who(&self, operation: &Operation) -> &str {
         match operation.id {
-            "ask" | "withdraw" | "update_message" | "end_message" | "register_role" => &self.world.op,
+            "ask" | "withdraw" | "update_message" | "end_message" | "register_role" | "lease" | "turn" => {
+                &self.world.op
+            }
             "make_token" | "revoke_token" | "list_tokens" | "list_audit" | "list_runs" => &self.world.root,
             _ => &self.world.ann,
         }
@@ -181,6 +186,11 @@ impl Things {
             "update_message" => json!({"revision": 1, "ops": [{"op": "append", "index": 0, "text": "x"}]}),
             "end_message" => json!({"status": "completed"}),
             "commit" => json!({"seq": 1}),
+            "lease" => json!({"holder": "one", "epoch": 1, "lease_s": 600}),
+            "turn" => {
+                let say = json!({"blocks": [{"type": "text", "text": "x"}]});
+                json!({"epoch": 1, "acts": [{"act": "say", "key": "k", "say": say}], "handled": {"seq": 1}})
+            }
             "ask" => json!({"kind": "ask", "prompt": "?", "timeout_s": 9}),
             "answer" => json!({"status": "answered", "value": "a"}),
             "call" => json!({"target": "steps", "prompt": "done"}),
