@@ -73,9 +73,9 @@ impl Ear for Inner {
             self.ring().await;
             // Whoever was a member when it began may be none any more.
             self.platform.may_follow(&self.by, &self.name).await.map_err(said)?;
-            let events = self.platform.events(&self.name, position, EVENTS).await.map_err(said)?;
+            let (events, more) = self.platform.events(&self.name, position, EVENTS).await.map_err(said)?;
             // With a full part there may be more behind it.
-            self.rung = events.len() >= EVENTS;
+            self.rung = more;
             position = events.last().map_or(position, |last| last.position);
             self.ready.extend(events);
         }

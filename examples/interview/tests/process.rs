@@ -8,7 +8,7 @@ use loopd_protocol::{
     Answer, Block, ConversationId, Event, NewConversation, NewToken, Question, QuestionStatus, Role, Say,
 };
 use loopd_runtime::{FixedPrograms, Runtime};
-use loopd_server::{Server, ServerConfig, SessionKey};
+use loopd_server::{Server, ServerConfig};
 use loopd_store::MemoryStore;
 use serde_json::{Value, json};
 use std::process::{Child, Command};
@@ -41,7 +41,7 @@ impl Serving {
         engine.start(runtime, deltas).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let server = Server::new(engine, ServerConfig::new([1; 16], SessionKey([2; 32])).unwrap());
+        let server = Server::new(engine, ServerConfig::new([1; 16]).unwrap());
         tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
         Self { platform, address }
     }
@@ -49,7 +49,7 @@ impl Serving {
     async fn token(&self, actor: &str, role: Role) -> String {
         let root = Caller::new("person/root".parse().unwrap(), Role::Admin);
         let new = NewToken { name: String::new(), actor: actor.parse().unwrap(), roles: vec![role], days: None };
-        self.platform.make_token(&root, new).await.unwrap().secret
+        self.platform.make_token(&root, "", new).await.unwrap().secret
     }
 
     async fn client(&self, actor: &str, role: Role) -> Client {

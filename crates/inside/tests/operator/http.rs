@@ -8,7 +8,7 @@ use loopd_inside::Inside;
 use loopd_operator::{Config, Desk, Error, Http, Operator, Place, markdown};
 use loopd_platform::Caller;
 use loopd_protocol::{Act, Event, NewLease, NewToken, QuestionStatus, Role, Say, Turn};
-use loopd_server::{Server, ServerConfig, SessionKey};
+use loopd_server::{Server, ServerConfig};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Serving {
         let world = World::new().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let config = ServerConfig::new([1; 16], SessionKey([2; 32])).unwrap();
+        let config = ServerConfig::new([1; 16]).unwrap();
         let server = Server::new(world.process.engine.clone(), config);
         let server = tokio::spawn(async move { drop(server.serve(listener, std::future::pending()).await) });
         Self { world, address, server }
@@ -45,7 +45,7 @@ impl Serving {
     async fn client(&self, actor: &str, role: Role) -> Client {
         let root = Caller::new("person/root".parse().unwrap(), Role::Admin);
         let new = NewToken { name: String::new(), actor: actor.parse().unwrap(), roles: vec![role], days: None };
-        let secret = self.world.stage.platform.make_token(&root, new).await.unwrap().secret;
+        let secret = self.world.stage.platform.make_token(&root, "", new).await.unwrap().secret;
         Client::new(&self.address, Some(&secret)).unwrap()
     }
 
