@@ -9,16 +9,16 @@ use loopd_kernel::model::ToolOffer;
 use loopd_kernel::question::QuestionEnd;
 use loopd_kernel::record::{Record, Settled, Settlement};
 use loopd_kernel::{
-    Cx, Decision, Digest, EffectClass, Entry, Epoch, Event, Failure, Loop, Machine, Outcome, Projection, QuestionId,
-    RunId, Seq, TimeMs, erase,
+    Cx, Decision, EffectClass, Entry, Epoch, Event, Failure, Loop, Machine, Outcome, Projection, QuestionId, RunId,
+    Seq, TimeMs, erase,
 };
 use loopd_runtime::{
     CallContext, Clock, Config, Driven, FixedPrograms, Program, RunEnd, Runtime, Started, Tool, ToolError,
 };
 use loopd_store::memory::Fault;
 use loopd_store::{
-    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hints, InboxBody, InboxItem, MemoryStore, Page, Query, QuestionRow,
-    Receipt, RunFilter, RunRow, RunStatus, Snapshot, Store, StoreError, WorkerId, Write,
+    Batch, Claim, Claimed, InboxBody, InboxItem, MemoryStore, Receipt, RunRow, RunStatus, Store, StoreError, Through,
+    Write,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -106,64 +106,43 @@ impl Counting {
 }
 
 #[async_trait::async_trait]
-impl Store for Counting {
+impl Through for Counting {
+    fn through(&self) -> &dyn Store {
+        &self.inner
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError> {
         self.turn().await;
         let done = self.inner.commit(batch).await;
         self.turn().await;
         done
     }
+
     async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
         for _ in 0..if claim.only.is_some() { 12 } else { 1 } {
             self.turn().await;
         }
         self.inner.claim(claim).await
     }
-    async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError> {
-        self.inner.heartbeat(worker, until).await
-    }
+
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
         self.turn().await;
         self.inner.run(run).await
     }
-    async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
-        self.inner.runs(filter).await
-    }
+
     async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.turn().await;
         self.inner.entries(run, after, limit).await
     }
-    async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError> {
-        self.inner.snapshot(run).await
-    }
+
     async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
         self.turn().await;
         self.inner.inbox(run, limit).await
     }
-    async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError> {
-        self.inner.questions(run, limit).await
-    }
-    async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.blob(digest).await
-    }
+
     async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
         self.wakes.fetch_add(1, Ordering::SeqCst);
         self.inner.next_wake().await
-    }
-    async fn records(&self, query: Query) -> Result<Vec<loopd_store::Record>, StoreError> {
-        self.inner.records(query).await
-    }
-    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
-        self.inner.feed(feed, after, limit).await
-    }
-    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
-        self.inner.feed_heads(feeds).await
-    }
-    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
-        self.inner.counter(counter).await
-    }
-    fn hints(&self) -> Hints {
-        self.inner.hints()
     }
 }
 

@@ -3,9 +3,7 @@
 
 use loopd_kernel::machine::{Admission, ToolTerms};
 use loopd_kernel::model::ToolOffer;
-use loopd_kernel::{
-    Cx, Decision, Digest, EffectClass, Entry, Event, Failure, Kind, Limits, Loop, RunId, Seq, TimeMs, erase,
-};
+use loopd_kernel::{Cx, Decision, Digest, EffectClass, Event, Failure, Kind, Limits, Loop, Seq, TimeMs, erase};
 use loopd_runtime::{CallContext, Clock, Config, Entropy, FixedPrograms, Program, Runtime, Started, Tool, ToolError};
 use loopd_store::*;
 use std::sync::Arc;
@@ -69,55 +67,14 @@ impl Entropy for Salts {
 /// A commit takes two milliseconds, like a flush.
 struct Disk(MemoryStore);
 #[async_trait::async_trait]
-impl Store for Disk {
+impl Through for Disk {
+    fn through(&self) -> &dyn Store {
+        &self.0
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError> {
         tokio::time::sleep(Duration::from_millis(2)).await;
         self.0.commit(batch).await
-    }
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        self.0.claim(claim).await
-    }
-    async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError> {
-        self.0.heartbeat(worker, until).await
-    }
-    async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        self.0.run(run).await
-    }
-    async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
-        self.0.runs(filter).await
-    }
-    async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.0.entries(run, after, limit).await
-    }
-    async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError> {
-        self.0.snapshot(run).await
-    }
-    async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.0.inbox(run, limit).await
-    }
-    async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError> {
-        self.0.questions(run, limit).await
-    }
-    async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.blob(digest).await
-    }
-    async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
-        self.0.next_wake().await
-    }
-    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
-        self.0.records(query).await
-    }
-    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
-        self.0.feed(feed, after, limit).await
-    }
-    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
-        self.0.feed_heads(feeds).await
-    }
-    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
-        self.0.counter(counter).await
-    }
-    fn hints(&self) -> Hints {
-        self.0.hints()
     }
 }
 

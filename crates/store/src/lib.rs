@@ -13,6 +13,7 @@ pub mod memory;
 pub mod port;
 pub mod records;
 pub mod rows;
+pub mod through;
 
 pub use batch::{Batch, Expect, Write};
 pub use error::{Expectation, StoreError};
@@ -22,3 +23,4 @@ pub use records::{
     Counter, FEED_BYTES, Feed, FeedItem, FeedKind, List, NewItem, Place, Query, Record, RecordId, Table,
 };
 pub use rows::{InboxBody, InboxItem, QuestionRow, RunRow, RunStatus, Snapshot, WorkerId};
+pub use through::Through;

@@ -1,10 +1,7 @@
 //! A store handle whose process dies at a chosen commit: before it, or right after it was durable.
 
-use loopd_kernel::{Digest, Entry, Epoch, RunId, Seq, TimeMs};
-use loopd_store::{
-    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hints, InboxItem, MemoryStore, Page, Query, QuestionRow, Receipt,
-    Record, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId,
-};
+use loopd_kernel::{Entry, Epoch, RunId, Seq, TimeMs};
+use loopd_store::{Batch, Claim, Claimed, MemoryStore, Receipt, RunRow, Store, StoreError, Through, WorkerId};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +39,11 @@ impl Dying {
 }
 
 #[async_trait::async_trait]
-impl Store for Dying {
+impl Through for Dying {
+    fn through(&self) -> &dyn Store {
+        &self.inner
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError> {
         self.alive()?;
         let dies = self.commits.fetch_add(1, Ordering::SeqCst) + 1 == self.at;
@@ -71,52 +72,8 @@ impl Store for Dying {
         self.inner.run(run).await
     }
 
-    async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
-        self.inner.runs(filter).await
-    }
-
     async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.alive()?;
         self.inner.entries(run, after, limit).await
-    }
-
-    async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError> {
-        self.inner.snapshot(run).await
-    }
-
-    async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.inner.inbox(run, limit).await
-    }
-
-    async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError> {
-        self.inner.questions(run, limit).await
-    }
-
-    async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.blob(digest).await
-    }
-
-    async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
-        self.inner.next_wake().await
-    }
-
-    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
-        self.inner.records(query).await
-    }
-
-    async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
-        self.inner.feed(feed, after, limit).await
-    }
-
-    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
-        self.inner.feed_heads(feeds).await
-    }
-
-    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
-        self.inner.counter(counter).await
-    }
-
-    fn hints(&self) -> Hints {
-        self.inner.hints()
     }
 }

@@ -1,10 +1,6 @@
 //! A store in memory that counts what is asked of it.
 
-use loopd_kernel::{Digest, Entry, RunId, Seq, TimeMs};
-use loopd_store::{
-    Batch, Claim, Claimed, Counter, Feed, FeedItem, Hint, Hints, InboxItem, MemoryStore, Page, Query, QuestionRow,
-    Receipt, Record, RunFilter, RunRow, Snapshot, Store, StoreError, WorkerId,
-};
+use loopd_store::{Batch, Feed, FeedItem, Hint, Hints, MemoryStore, Receipt, Store, StoreError, Through};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::broadcast;
 
@@ -35,54 +31,21 @@ impl Watched {
 }
 
 #[async_trait::async_trait]
-impl Store for Watched {
+impl Through for Watched {
+    fn through(&self) -> &dyn Store {
+        &self.inner
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Receipt, StoreError> {
         self.commits.fetch_add(1, Ordering::SeqCst);
         self.inner.commit(batch).await
     }
-    async fn claim(&self, claim: Claim) -> Result<Vec<Claimed>, StoreError> {
-        self.inner.claim(claim).await
-    }
-    async fn heartbeat(&self, worker: WorkerId, until: TimeMs) -> Result<(), StoreError> {
-        self.inner.heartbeat(worker, until).await
-    }
-    async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        self.inner.run(run).await
-    }
-    async fn runs(&self, filter: RunFilter) -> Result<Page<RunRow>, StoreError> {
-        self.inner.runs(filter).await
-    }
-    async fn entries(&self, run: RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.inner.entries(run, after, limit).await
-    }
-    async fn snapshot(&self, run: RunId) -> Result<Option<Snapshot>, StoreError> {
-        self.inner.snapshot(run).await
-    }
-    async fn inbox(&self, run: RunId, limit: usize) -> Result<Vec<InboxItem>, StoreError> {
-        self.inner.inbox(run, limit).await
-    }
-    async fn questions(&self, run: Option<RunId>, limit: usize) -> Result<Vec<QuestionRow>, StoreError> {
-        self.inner.questions(run, limit).await
-    }
-    async fn blob(&self, digest: Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.blob(digest).await
-    }
-    async fn next_wake(&self) -> Result<Option<TimeMs>, StoreError> {
-        self.inner.next_wake().await
-    }
-    async fn records(&self, query: Query) -> Result<Vec<Record>, StoreError> {
-        self.inner.records(query).await
-    }
+
     async fn feed(&self, feed: Feed, after: u64, limit: usize) -> Result<Vec<FeedItem>, StoreError> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.inner.feed(feed, after, limit).await
     }
-    async fn feed_heads(&self, feeds: &[Feed]) -> Result<Vec<u64>, StoreError> {
-        self.inner.feed_heads(feeds).await
-    }
-    async fn counter(&self, counter: Counter) -> Result<u64, StoreError> {
-        self.inner.counter(counter).await
-    }
+
     fn hints(&self) -> Hints {
         match &self.silence {
             Some(silence) => silence.subscribe(),
