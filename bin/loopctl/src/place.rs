@@ -5,7 +5,7 @@ use crate::problem::{Code, Problem};
 use crate::words;
 use loopd_store::StoreError;
 use loopd_store_sqlite::SqliteStore;
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,15 +98,9 @@ impl Place {
         SqliteStore::driver_process(&self.path)
     }
 
-    /// Whether a living process drives the store. It asks the lock only, so that looking takes nothing away from a
-    /// driver that is merely slow.
+    /// Whether a living process drives the store.
     pub fn is_driven(&self) -> bool {
-        let mut lock = self.path.clone().into_os_string();
-        lock.push(".lock");
-        match File::open(lock) {
-            Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
-            Err(_) => false,
-        }
+        SqliteStore::is_driven(&self.path)
     }
 }
 

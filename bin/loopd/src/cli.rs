@@ -89,7 +89,7 @@ pub struct TokenArgs {
     #[arg(long, value_name = "ACTOR")]
     pub actor: ActorKey,
     /// What it may do: admin, member, operator, harness or viewer; may be repeated
-    #[arg(long, value_name = "ROLE", required = true, value_parser = role)]
+    #[arg(long, value_name = "ROLE", required = true)]
     pub role: Vec<Role>,
     /// What it is for
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -97,15 +97,4 @@ pub struct TokenArgs {
     /// Days until it ends; without it, it does not
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3660))]
     pub days: Option<u32>,
-}
-
-fn role(text: &str) -> Result<Role, String> {
-    match text {
-        "admin" => Ok(Role::Admin),
-        "member" => Ok(Role::Member),
-        "operator" => Ok(Role::Operator),
-        "harness" => Ok(Role::Harness),
-        "viewer" => Ok(Role::Viewer),
-        _ => Err("expected one of: admin, member, operator, harness, viewer".to_owned()),
-    }
 }

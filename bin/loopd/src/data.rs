@@ -74,12 +74,14 @@ impl Data {
     }
 
     /// The server that announced itself here, if it is this one who drives the store.
-    fn running(&self, driver: &str) -> Option<String> {
+    fn running(&self) -> Option<String> {
         let text = fs::read(self.path("server.json")).ok()?;
         let running: serde_json::Value = serde_json::from_slice(&text).ok()?;
         let address = running.get("address")?.as_str()?;
         let pid = running.get("pid")?.as_u64()?;
-        driver.contains(&format!(" {pid})")).then(|| format!("{} (process {pid})", excerpt::line(address, 80)))
+        let is_driver =
+            SqliteStore::driver_process(self.path("store.db")).is_some_and(|driver| u64::from(driver) == pid);
+        is_driver.then(|| format!("{} (process {pid})", excerpt::line(address, 80)))
     }
 
     /// The store, to be driven by this process alone.
@@ -92,7 +94,7 @@ impl Data {
         let _ = File::options().write(true).create_new(true).mode(0o600).open(&path);
         SqliteStore::open_driver(&path).map(Arc::new).map_err(|error| {
             let running = match &error {
-                StoreError::DriverElsewhere(driver) => self.running(driver),
+                StoreError::DriverElsewhere(_) => self.running(),
                 _ => None,
             };
             let Some(server) = running else { return error.into() };

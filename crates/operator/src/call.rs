@@ -1,8 +1,9 @@
 //! Handles of calls: they are rebuilt from an id, and own nothing.
 
-use crate::desk::{Desk, Heard};
+use crate::desk::Desk;
 use crate::error::{Error, patiently};
-use loopd_protocol::{Event, HarnessCall, HarnessCallId, Steer, Steered};
+use crate::lasting::Lasting;
+use loopd_protocol::{HarnessCall, HarnessCallId, Steer, Steered};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ impl Call {
     /// # Errors
     /// [`Error`].
     pub async fn look(&mut self) -> Result<&HarnessCall, Error> {
-        self.state = patiently(|| self.desk.call(self.state.id)).await?;
+        self.state = self.state.look(&*self.desk).await?;
         Ok(&self.state)
     }
 
@@ -75,23 +76,8 @@ impl Call {
     /// # Errors
     /// [`Error`].
     pub async fn wait(&mut self) -> Result<&HarnessCall, Error> {
-        if self.is_over() {
-            return Ok(&self.state);
-        }
-        let mut ear = self.desk.listen(&format!("conversation/{}", self.state.conversation)).await?;
-        while let Some(heard) = ear.hear().await? {
-            match heard {
-                Heard::Here => self.look().await.map(drop)?,
-                Heard::Event(event) => match event.event {
-                    Event::Call { call } if call.id == self.state.id => self.state = *call,
-                    _ => continue,
-                },
-            }
-            if self.is_over() {
-                return Ok(&self.state);
-            }
-        }
-        self.look().await
+        self.state.last(&*self.desk).await?;
+        Ok(&self.state)
     }
 
     /// Wishes that it ends; whether it did, its phase tells.

@@ -17,6 +17,7 @@ mod cx;
 mod desk;
 mod error;
 mod http;
+mod lasting;
 mod operator;
 mod question;
 mod queue;

@@ -1,8 +1,9 @@
 //! Handles of Questions: they are rebuilt from an id, and own nothing.
 
-use crate::desk::{Desk, Heard};
+use crate::desk::Desk;
 use crate::error::{Error, patiently};
-use loopd_protocol::{AskKind, Event, Question, QuestionId, QuestionStatus};
+use crate::lasting::Lasting;
+use loopd_protocol::{AskKind, Question, QuestionId, QuestionStatus};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ impl Asked {
     /// # Errors
     /// [`Error`].
     pub async fn look(&mut self) -> Result<&Question, Error> {
-        self.state = patiently(|| self.desk.question(self.state.id)).await?;
+        self.state = self.state.look(&*self.desk).await?;
         Ok(&self.state)
     }
 
@@ -79,23 +80,8 @@ impl Asked {
     /// # Errors
     /// [`Error`].
     pub async fn wait(&mut self) -> Result<&Question, Error> {
-        if self.is_over() {
-            return Ok(&self.state);
-        }
-        let mut ear = self.desk.listen(&format!("conversation/{}", self.state.conversation)).await?;
-        while let Some(heard) = ear.hear().await? {
-            match heard {
-                Heard::Here => self.look().await.map(drop)?,
-                Heard::Event(event) => match event.event {
-                    Event::Question { question } if question.id == self.state.id => self.state = *question,
-                    _ => continue,
-                },
-            }
-            if self.is_over() {
-                return Ok(&self.state);
-            }
-        }
-        self.look().await
+        self.state.last(&*self.desk).await?;
+        Ok(&self.state)
     }
 
     /// Takes it back.

@@ -41,7 +41,7 @@ impl Platform {
         // The key of its row is the hash of its secret: it is its identity that knows the key of the request.
         let id = request_key(&by.actor, key).map(|key| hashed(&[b"loopd token of a key", key.as_bytes()]));
         let id = id.unwrap_or(RecordId(self.new_id()));
-        let roles: Vec<_> = new.roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
+        let roles: Vec<_> = new.roles.iter().map(|role| role.name()).collect();
         let detail = format!("{} as {}", new.actor, roles.join(" "));
         let noted = self.noting(by, "token.create", &TokenId(id.0).to_string(), &detail);
         self.new_token(id, (new.name, new.actor, new.roles), good_for, noted).await

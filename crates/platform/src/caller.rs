@@ -31,7 +31,7 @@ impl Caller {
         if self.is_admin() || self.roles.iter().any(|role| roles.contains(role)) {
             return Ok(());
         }
-        let names: Vec<_> = roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
+        let names: Vec<_> = roles.iter().map(|role| role.name()).collect();
         Err(Error::Forbidden(format!("{} may not do this: it needs the role {}", self.actor, names.join(" or "))))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::{ActorKey, TokenId};
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 use utoipa::ToSchema;
 
 /// What a token, or a signed-in browser, may do.
@@ -18,6 +19,35 @@ pub enum Role {
     Harness,
     /// Reads its own Conversations.
     Viewer,
+}
+
+/// A text that names no Role.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of: admin, member, operator, harness, viewer")]
+pub struct NotARole;
+
+impl Role {
+    const ALL: [Self; 5] = [Self::Admin, Self::Member, Self::Operator, Self::Harness, Self::Viewer];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Member => "member",
+            Self::Operator => "operator",
+            Self::Harness => "harness",
+            Self::Viewer => "viewer",
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = NotARole;
+
+    fn from_str(text: &str) -> Result<Self, NotARole> {
+        Self::ALL.into_iter().find(|role| role.name() == text).ok_or(NotARole)
+    }
 }
 
 /// A token, without its secret.
@@ -102,4 +132,18 @@ pub struct AuditEntry {
     /// More of it, without secrets and without what people said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_has_one_name() {
+        for role in Role::ALL {
+            assert_eq!(role.name().parse(), Ok(role));
+            assert_eq!(serde_json::to_value(role).unwrap_or_default(), role.name());
+        }
+        assert_eq!("Admin".parse::<Role>(), Err(NotARole));
+    }
 }

@@ -19,7 +19,7 @@ mod question;
 mod reading;
 mod turn;
 
-pub use access::{AuditEntry, NewToken, Role, SignIn, Token, TokenMade, WhoAmI};
+pub use access::{AuditEntry, NewToken, NotARole, Role, SignIn, Token, TokenMade, WhoAmI};
 pub use actor::{Actor, ActorKey, ActorKind, NotAnActor, Registration};
 pub use artifact::Artifact;
 pub use block::{Block, BlockOp, KnownBlock, PlanStep, ToolStatus};

@@ -94,11 +94,16 @@ fn lock(path: &Path, lease: Option<&Lease>, now: TimeMs) -> Result<File> {
     Ok(file)
 }
 
-/// The process that holds the lock of the store at this path and has its role. It asks only: nothing is taken away from a
-/// driver that is merely slow.
+/// Whether somebody holds the lock of the store at this path. It asks only: nothing is taken away from a driver that is
+/// merely slow.
+pub(crate) fn is_driven(path: &Path) -> bool {
+    let lock = File::open(beside(path, ".lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// The process that holds the lock and has the role.
 pub(crate) fn driver_process(path: &Path) -> Option<u32> {
-    let lock = File::open(beside(path, ".lock")).ok()?;
-    if !matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+    if !is_driven(path) {
         return None;
     }
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;

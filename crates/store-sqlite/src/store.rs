@@ -97,6 +97,12 @@ impl SqliteStore {
         client(path).map_err(|failure| named(failure, path))
     }
 
+    /// Whether a living process drives the store at this path. Looking takes nothing away from it.
+    #[must_use]
+    pub fn is_driven(path: impl AsRef<Path>) -> bool {
+        crate::role::is_driven(path.as_ref())
+    }
+
     /// The process that drives the store at this moment, if one does. Looking takes nothing away from it.
     #[must_use]
     pub fn driver_process(path: impl AsRef<Path>) -> Option<u32> {

@@ -245,7 +245,7 @@ pub struct NewTokenArgs {
     #[arg(long, value_name = "ACTOR")]
     pub actor: ActorKey,
     /// What it may do: admin, member, operator, harness or viewer; may be repeated
-    #[arg(long, value_name = "ROLE", required = true, value_delimiter = ',', value_parser = role)]
+    #[arg(long, value_name = "ROLE", required = true, value_delimiter = ',')]
     pub role: Vec<Role>,
     /// What it is for
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -256,15 +256,4 @@ pub struct NewTokenArgs {
     /// How it is written.
     #[command(flatten)]
     pub format: FormatArgs,
-}
-
-fn role(text: &str) -> Result<Role, String> {
-    match text {
-        "admin" => Ok(Role::Admin),
-        "member" => Ok(Role::Member),
-        "operator" => Ok(Role::Operator),
-        "harness" => Ok(Role::Harness),
-        "viewer" => Ok(Role::Viewer),
-        _ => Err("expected one of: admin, member, operator, harness, viewer".to_owned()),
-    }
 }

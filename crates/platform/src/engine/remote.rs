@@ -155,17 +155,8 @@ pub(super) async fn begin(
     let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
     engine.platform().attempt(tries, Batch { expect, writes }).await?;
     // Whoever began it has to know: nobody else will submit it.
-    let stored = loop {
-        match engine.platform().call_row(id).await {
-            Ok(Some((_, stored))) => break stored,
-            Ok(None) => return Ok(false),
-            Err(error) => tracing::warn!(call = %id, %error, "it is tried again"),
-        }
-        tokio::select! {
-            () = engine.inner.drain.cancelled() => return Ok(true),
-            () = tokio::time::sleep(PAUSE) => {}
-        }
-    };
+    let Some(found) = insist(engine, id, || engine.platform().call_row(id)).await else { return Ok(true) };
+    let Some((_, stored)) = found else { return Ok(false) };
     if stored.call.phase != CallPhase::Running || stored.begun_by != mark {
         return Ok(false);
     }
@@ -215,33 +206,47 @@ fn unknown(why: &str) -> (Ending, Option<bool>) {
     (Ending::failed(CallPhase::Unknown, "call.unknown", why), None)
 }
 
-/// Writes how an external call ended, until it is written or the engine drains.
-async fn finish(engine: &Engine, id: HarnessCallId, (ending, confirmed): (Ending, Option<bool>)) {
-    let platform = engine.platform();
+/// Does it until it is done: what was told or decided is in hand, and may not come again. `None`: the engine drains.
+async fn insist<T, F: Future<Output = Result<T, Error>>>(
+    engine: &Engine,
+    call: HarnessCallId,
+    doing: impl Fn() -> F,
+) -> Option<T> {
     loop {
-        let written = async {
-            let mut tries = Tries::default();
-            loop {
-                let Some((row, stored)) = platform.call_row(id).await? else { return Ok::<(), Error>(()) };
-                if stored.call.phase.is_final() {
-                    return Ok(());
-                }
-                let (message, said) = platform.output_of(&stored.call).await?;
-                let call = HarnessCall { stop_confirmed: confirmed, ..stored.call.clone() };
-                let stored = Stored { call, ..stored };
-                let writes = end((&row, &stored), (&message, &said, Vec::new()), ending.clone(), platform.time());
-                let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
-                platform.attempt(&mut tries, Batch { expect, writes }).await?;
-            }
-        };
-        match written.await {
-            Ok(()) => return,
-            Err(error) => tracing::warn!(%id, %error, "the end of a call could not be written; it is tried again"),
+        match doing().await {
+            Ok(done) => return Some(done),
+            Err(error) => tracing::warn!(%call, %error, "it is tried again"),
         }
         tokio::select! {
-            () = engine.inner.drain.cancelled() => return,
+            () = engine.inner.drain.cancelled() => return None,
             () = tokio::time::sleep(PAUSE) => {}
         }
+    }
+}
+
+/// Writes how an external call ended, until it is written or the engine drains.
+async fn finish(engine: &Engine, id: HarnessCallId, ending: (Ending, Option<bool>)) {
+    insist(engine, id, || write_end(engine, id, &ending)).await;
+}
+
+async fn write_end(
+    engine: &Engine,
+    id: HarnessCallId,
+    (ending, confirmed): &(Ending, Option<bool>),
+) -> Result<(), Error> {
+    let platform = engine.platform();
+    let mut tries = Tries::default();
+    loop {
+        let Some((row, stored)) = platform.call_row(id).await? else { return Ok(()) };
+        if stored.call.phase.is_final() {
+            return Ok(());
+        }
+        let (message, said) = platform.output_of(&stored.call).await?;
+        let call = HarnessCall { stop_confirmed: *confirmed, ..stored.call.clone() };
+        let stored = Stored { call, ..stored };
+        let writes = end((&row, &stored), (&message, &said, Vec::new()), ending.clone(), platform.time());
+        let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
+        platform.attempt(&mut tries, Batch { expect, writes }).await?;
     }
 }
 
@@ -336,7 +341,7 @@ impl Driver {
 
     async fn follow(&self, mut remote: Box<dyn Remote>) -> Break {
         let reference = remote.reference();
-        if self.insist(|| self.name(reference.clone())).await.is_none() {
+        if insist(&self.engine, self.call.id, || self.name(reference.clone())).await.is_none() {
             return Break::Drained;
         }
         let (mut count, mut seen) = (0_u64, String::new());
@@ -360,24 +365,10 @@ impl Driver {
             count += 1;
             let bytes = serde_json::to_vec(&update).unwrap_or_default();
             seen = Digest::sha256(&[seen.as_bytes(), &bytes]).to_string();
-            match self.insist(|| self.note((count, &seen), update.clone())).await {
+            match insist(&self.engine, self.call.id, || self.note((count, &seen), update.clone())).await {
                 Some(None) => {}
                 Some(Some(ending)) => return Break::Ended(ending),
                 None => return Break::Drained,
-            }
-        }
-    }
-
-    /// Writes until it is written: what the remote has told is in hand, and may not be told again. `None`: drained.
-    async fn insist<T, F: Future<Output = Result<T, Error>>>(&self, write: impl Fn() -> F) -> Option<T> {
-        loop {
-            match write().await {
-                Ok(written) => return Some(written),
-                Err(error) => tracing::warn!(call = %self.call.id, %error, "it is tried again"),
-            }
-            tokio::select! {
-                () = self.engine.inner.drain.cancelled() => return None,
-                () = tokio::time::sleep(PAUSE) => {}
             }
         }
     }

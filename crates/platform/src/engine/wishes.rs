@@ -103,10 +103,16 @@ impl Engine {
                 _ => {}
             }
             let batch = self.cancelling((&row, &stored), (&actor, &reason)).await?;
-            self.platform().attempt(&mut tries, batch).await?;
-            self.lock_slots().forget(id);
-            self.stop_remote(id);
+            self.carry_out(&mut tries, id, batch).await?;
         }
+    }
+
+    /// Commits that a call ends or is asked to, and tells who has it here: the line, and the driver of a remote.
+    async fn carry_out(&self, tries: &mut Tries, id: HarnessCallId, batch: Batch) -> Result<(), Error> {
+        self.platform().attempt(tries, batch).await?;
+        self.lock_slots().forget(id);
+        self.stop_remote(id);
+        Ok(())
     }
 
     /// What ending a call that has not ended writes.
@@ -155,7 +161,7 @@ impl Engine {
         let raise = limits(raise);
         if let (false, Ok((target, _))) = (by.is_admin(), self.target(&stored.call.target))
             && let Ok(Executes::Loop { limits, .. }) = &target.executes
-            && capped(raise, *limits) != raise
+            && exceeds(raise, *limits)
         {
             return Err(Error::Forbidden("only an admin lets a call exceed the limits of its target".to_owned()));
         }
@@ -250,9 +256,7 @@ impl Engine {
                 continue;
             }
             let batch = self.cancelling((&row, &stored), (DELETED, "its conversation is deleted")).await?;
-            self.platform().attempt(&mut Tries::default(), batch).await?;
-            self.lock_slots().forget(stored.call.id);
-            self.stop_remote(stored.call.id);
+            self.carry_out(&mut Tries::default(), stored.call.id, batch).await?;
         }
         self.platform().erase(found).await
     }
@@ -278,9 +282,7 @@ impl Engine {
             let asked = Stored { look_at, ..stored.clone() };
             self.cancelling((row, &asked), (DEADLINE, "its time is over")).await?
         };
-        self.platform().attempt(&mut Tries::default(), batch).await?;
-        self.lock_slots().forget(id);
-        self.stop_remote(id);
+        self.carry_out(&mut Tries::default(), id, batch).await?;
         if ends {
             self.inner.leave(id);
             self.inner.deltas.settle(RunId(id.0), CallId(u64::MAX));
@@ -320,16 +322,13 @@ pub(super) fn limits(budget: Budget) -> Limits {
     Limits { tokens, micro_usd: micro_usd.map(MicroUsd), iterations, ..Limits::default() }
 }
 
-/// A raise that does not go beyond what the target allows.
-fn capped(raise: Limits, most: Limits) -> Limits {
-    let cap = |raise: Option<u64>, most: Option<u64>| raise.map(|raise| most.map_or(raise, |most| raise.min(most)));
+/// Whether a raise goes beyond what the target allows.
+fn exceeds(raise: Limits, most: Limits) -> bool {
+    let beyond = |raise: Option<u64>, most: Option<u64>| raise.zip(most).is_some_and(|(raise, most)| raise > most);
     let money = |money: Option<MicroUsd>| money.map(|money| money.0);
-    Limits {
-        iterations: cap(raise.iterations, most.iterations),
-        tokens: cap(raise.tokens, most.tokens),
-        micro_usd: cap(money(raise.micro_usd), money(most.micro_usd)).map(MicroUsd),
-        ..raise
-    }
+    beyond(raise.iterations, most.iterations)
+        || beyond(raise.tokens, most.tokens)
+        || beyond(money(raise.micro_usd), money(most.micro_usd))
 }
 
 fn sealed(error: StoreError, otherwise: Error) -> Error {
