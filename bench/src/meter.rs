@@ -9,7 +9,12 @@ pub fn device_bytes() -> u64 {
 
 /// Resident memory in bytes.
 pub fn resident_bytes() -> u64 {
-    proc_field("/proc/self/status", "VmRSS:") * 1024
+    resident_bytes_of("/proc/self/status")
+}
+
+/// The same of the process with this `status` file.
+pub fn resident_bytes_of(path: &str) -> u64 {
+    proc_field(path, "VmRSS:") * 1024
 }
 
 /// Voluntary context switches of all threads: how often this process slept and was woken.

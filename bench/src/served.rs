@@ -105,6 +105,14 @@ impl Client {
         Ok(self.stream.write_all(request.as_bytes()).await?)
     }
 
+    /// Reads more.
+    async fn more(&mut self) -> Result<()> {
+        if self.stream.read_buf(&mut self.buffer).await? == 0 {
+            bail!("the server closed the connection");
+        }
+        Ok(())
+    }
+
     /// Reads up to and with the blank line, and takes that off the buffer.
     async fn read_head(&mut self) -> Result<String> {
         loop {
@@ -113,9 +121,7 @@ impl Client {
                 self.buffer.drain(..end + 4);
                 return Ok(head);
             }
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
-                bail!("the server closed the connection");
-            }
+            self.more().await?;
         }
     }
 
@@ -126,9 +132,7 @@ impl Client {
         let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or("0");
         let length: usize = length.trim().parse()?;
         while self.buffer.len() < length {
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
-                bail!("the server closed the connection");
-            }
+            self.more().await?;
         }
         Ok((status, self.buffer.drain(..length).collect()))
     }
@@ -165,9 +169,7 @@ impl Client {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 return Ok(String::from_utf8_lossy(&self.buffer[..end]).into_owned());
             }
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
-                bail!("the stream ended");
-            }
+            self.more().await?;
         }
     }
 
@@ -183,9 +185,7 @@ impl Client {
             let keep = self.buffer.len().min(mark.len());
             let gone = self.buffer.len() - keep;
             self.buffer.drain(..gone);
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
-                bail!("the stream ended");
-            }
+            self.more().await?;
         }
     }
 }
@@ -374,10 +374,7 @@ pub fn idle(parameters: &Parameters) -> Result<Value> {
 
 /// Resident memory of a process, in MiB.
 fn mib(pid: u32) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
-    let kib: f64 = line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default();
-    kib / 1024.0
+    meter::resident_bytes_of(&format!("/proc/{pid}/status")) as f64 / 1_048_576.0
 }
 
 /// CPU time of a process, in microseconds.

@@ -3,7 +3,7 @@
 use crate::client::send;
 use crate::sse::{Frame, Parser};
 use crate::{Client, Error};
-use loopd_protocol::{Delta, FeedEvent};
+use loopd_protocol::{Delta, Event, FeedEvent};
 use reqwest::header::{ACCEPT, HeaderName};
 use reqwest::{Method, Response};
 use serde::Deserialize;
@@ -17,20 +17,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause, unless the server asks for less.
 const LONGEST: Duration = Duration::from_secs(5);
-
-/// The types of durable events that this client knows.
-const EVENTS: [&str; 10] = [
-    "conversation",
-    "conversation_deleted",
-    "message",
-    "message_updated",
-    "message_ended",
-    "question",
-    "call",
-    "steered",
-    "read",
-    "wake",
-];
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -87,8 +73,9 @@ struct Closed {
 pub struct Follow {
     client: Client,
     feeds: Vec<String>,
-    start: Start,
-    /// The id of the last event.
+    /// Where a Feed begins that the cursor does not name.
+    from: &'static str,
+    /// The id of the last event, or of the one behind which it was to begin.
     cursor: Option<String>,
     /// The last position that was told, per Feed.
     seen: BTreeMap<String, u64>,
@@ -110,11 +97,16 @@ impl Follow {
     /// [`Follow::next`].
     #[must_use]
     pub fn new(client: Client, feeds: Vec<String>, start: Start) -> Self {
+        let (from, cursor) = match start {
+            Start::Now => ("now", None),
+            Start::Beginning => ("start", None),
+            Start::After(id) => ("now", Some(id)),
+        };
         Self {
             client,
             feeds,
-            start,
-            cursor: None,
+            from,
+            cursor,
             seen: BTreeMap::new(),
             connection: None,
             begun: false,
@@ -133,12 +125,6 @@ impl Follow {
     pub const fn silence(mut self, silence: Duration) -> Self {
         self.silence = silence;
         self
-    }
-
-    /// The id after which another stream would go on.
-    #[must_use]
-    pub fn cursor(&self) -> Option<&str> {
-        self.cursor.as_deref()
     }
 
     /// What the stream tells next; it waits as long as it takes, and comes back after every loss. `None` once every
@@ -207,18 +193,10 @@ impl Follow {
     }
 
     async fn connect(&mut self) -> Result<(), Error> {
-        let from = match self.start {
-            Start::Now | Start::After(_) => "now",
-            Start::Beginning => "start",
-        };
         let mut query: Vec<_> = self.feeds.iter().map(|feed| ("feed", feed.as_str())).collect();
-        query.push(("from", from));
-        let begin = match &self.start {
-            Start::After(id) => Some(id.as_str()),
-            Start::Now | Start::Beginning => None,
-        };
+        query.push(("from", self.from));
         let mut request = self.client.request(Method::GET, "/v1/stream", &query).header(ACCEPT, "text/event-stream");
-        if let Some(id) = self.cursor.as_deref().or(begin) {
+        if let Some(id) = self.cursor.as_deref() {
             request = request.header(LAST_EVENT_ID, id);
         }
         // Also an answer that never begins is silence.
@@ -259,7 +237,7 @@ impl Follow {
                 Told::Closed { feed, code }
             }
             "delta" => Told::Delta(parse(&frame)?),
-            event if EVENTS.contains(&event) => {
+            event if Event::NAMES.contains(&event) => {
                 let event: FeedEvent = parse(&frame)?;
                 let seen = self.seen.entry(event.feed.clone()).or_default();
                 if event.position <= *seen {

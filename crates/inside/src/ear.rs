@@ -64,7 +64,6 @@ impl Ear for Inner {
             self.position = Some(heads.first().copied().unwrap_or_default());
             return Ok(Some(Heard::Here));
         };
-        let mut position = position;
         loop {
             if let Some(event) = self.ready.pop_front() {
                 self.position = Some(event.position);
@@ -76,7 +75,6 @@ impl Ear for Inner {
             let (events, more) = self.platform.events(&self.name, position, EVENTS).await.map_err(said)?;
             // With a full part there may be more behind it.
             self.rung = more;
-            position = events.last().map_or(position, |last| last.position);
             self.ready.extend(events);
         }
     }

@@ -1,6 +1,6 @@
 //! One Turn: the lease, what was said, the author's Reconcile, the commit.
 
-use crate::counters::Counters;
+use crate::counters::{Counters, micros};
 use crate::desk::Desk;
 use crate::error::{Error, patiently};
 use crate::queue::{Ended, Queue};
@@ -78,7 +78,7 @@ impl Shared {
     pub(crate) async fn take_turn<R: Reconcile>(&self, reconcile: &R, id: ConversationId, woken: Instant) -> Ended {
         let begun = Instant::now();
         let waited = begun.saturating_duration_since(woken);
-        let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        let waited_us = micros(waited);
         let span = tracing::info_span!("turn", operator = %self.actor, conversation = %id, waited_us);
         let turn = AssertUnwindSafe(self.turn(reconcile, id, waited)).catch_unwind().instrument(span.clone());
         let done = turn.await.unwrap_or_else(|_| Err(Error::own("the reconcile panicked")));

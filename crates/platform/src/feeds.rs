@@ -52,14 +52,15 @@ impl FromStr for FeedName {
 }
 
 impl Platform {
-    /// Whether the caller may follow the Feed.
+    /// Whether the caller may follow the Feed. The flag: their access may end without a word in the Feed itself, because it
+    /// is a work conversation's and they are members of the one that it works for.
     ///
     /// # Errors
     /// [`Error::NotFound`] for a Conversation that they may not read; [`Error::Forbidden`] for the Feed of another Actor.
-    pub async fn may_follow(&self, by: &Caller, feed: &FeedName) -> Result<(), Error> {
+    pub async fn may_follow(&self, by: &Caller, feed: &FeedName) -> Result<bool, Error> {
         match feed {
-            FeedName::Conversation(id) => self.readable(by, *id).await.map(drop),
-            FeedName::Actor(key) if by.is_admin() || by.actor.owner() == key.owner() => Ok(()),
+            FeedName::Conversation(id) => self.readable(by, *id).await.map(|found| found.stored.work_of.is_some()),
+            FeedName::Actor(key) if by.is_admin() || by.actor.owner() == key.owner() => Ok(false),
             FeedName::Actor(key) => Err(Error::Forbidden(format!("{} may not follow {key}", by.actor))),
         }
     }

@@ -33,6 +33,7 @@ pub use engine::Engine;
 pub use error::Error;
 pub use feeds::FeedName;
 pub use messages::Window;
+pub use rows::is_key;
 pub use search::Exported;
 
 pub use loopd_protocol::{Handled, Polled};

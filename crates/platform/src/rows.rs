@@ -37,6 +37,15 @@ pub(crate) fn digest(request: &impl Serialize) -> String {
     Digest::sha256(&[&serde_json::to_vec(request).unwrap_or_default()]).to_string()
 }
 
+/// Bytes of a key.
+const KEY: usize = 200;
+
+/// Whether a text can be the key of a request: 1 to 200 visible ASCII characters, without spaces.
+#[must_use]
+pub fn is_key(text: &str) -> bool {
+    (1..=KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// The key under which an Actor's request is known in a scope.
 pub(crate) fn request_key(actor: &ActorKey, key: &str) -> Option<String> {
     (!key.is_empty()).then(|| format!("{actor} {key}"))
@@ -158,8 +167,9 @@ impl Platform {
         Ok((records, next))
     }
 
-    /// The size of a page.
-    pub(crate) fn limit(&self, asked: usize) -> usize {
+    /// The size of a part of a list: 0 is the usual one, and none is larger than [`crate::Config::page`].
+    #[must_use]
+    pub fn limit(&self, asked: usize) -> usize {
         let usual = self.config.page.min(50);
         if asked == 0 { usual } else { asked.min(self.config.page) }
     }

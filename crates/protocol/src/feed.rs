@@ -80,6 +80,40 @@ pub enum Event {
     Wake(Wake),
 }
 
+impl Event {
+    /// The names on the wire.
+    pub const NAMES: [&'static str; 10] = [
+        "conversation",
+        "conversation_deleted",
+        "message",
+        "message_updated",
+        "message_ended",
+        "question",
+        "call",
+        "steered",
+        "read",
+        "wake",
+    ];
+
+    /// The name on the wire; one of [`Event::NAMES`].
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        let [conversation, deleted, message, updated, ended, question, call, steered, read, wake] = Self::NAMES;
+        match self {
+            Self::Conversation { .. } => conversation,
+            Self::ConversationDeleted { .. } => deleted,
+            Self::Message { .. } => message,
+            Self::MessageUpdated { .. } => updated,
+            Self::MessageEnded { .. } => ended,
+            Self::Question { .. } => question,
+            Self::Call { .. } => call,
+            Self::Steered { .. } => steered,
+            Self::Read { .. } => read,
+            Self::Wake(_) => wake,
+        }
+    }
+}
+
 /// There is something for an Actor in a Conversation: a hint, the cursor is the truth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Wake {
@@ -103,4 +137,26 @@ pub struct Delta {
     pub offset: u64,
     /// The text.
     pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_one_name() {
+        let conversation = ConversationId([1; 16]);
+        let (call, message) = (HarnessCallId([2; 16]), MessageId([3; 16]));
+        let actor: ActorKey = "person/ann".parse().expect("an actor");
+        for event in [
+            Event::ConversationDeleted { conversation },
+            Event::MessageUpdated { message, revision: 1, ops: Vec::new() },
+            Event::Steered { call, steer: String::new() },
+            Event::Read { actor, seq: 1 },
+            Event::Wake(Wake { conversation, reason: String::new() }),
+        ] {
+            let written = serde_json::to_value(&event).expect("JSON");
+            assert_eq!(written.get("type").and_then(serde_json::Value::as_str), Some(event.name()));
+        }
+    }
 }

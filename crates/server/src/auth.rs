@@ -57,21 +57,22 @@ async fn identify(app: &Shared, headers: &HeaderMap, method: &Method, peer: Who)
     let (Some(secret), None) = (secret, said.next()) else {
         return Err(Refusal::unauthenticated("the header Authorization is not `Bearer loopd_…`"));
     };
-    match find(app, &[secret], peer).await? {
-        Some((caller, secret)) => Ok(Principal::new(caller, secret, false)),
+    match find(app, &[secret], peer, false).await? {
+        Some(principal) => Ok(principal),
         None => Err(Refusal::unauthenticated("the token is unknown, revoked or expired")),
     }
 }
 
 /// The first of these secrets that lets somebody in. If none does, that is held against the address; whom the
 /// server knows from before is not held up by what strangers at the same address do.
-async fn find<'a>(app: &Shared, secrets: &[&'a str], peer: Who) -> Answer<Option<(Caller, &'a str)>> {
-    if !secrets.iter().any(|secret| app.rates.knows(who_has(secret))) {
+async fn find(app: &Shared, secrets: &[&str], peer: Who, by_cookie: bool) -> Answer<Option<Principal>> {
+    let shown: Vec<_> = secrets.iter().map(|secret| (*secret, who_has(secret))).collect();
+    if !shown.iter().any(|(_, who)| app.rates.knows(*who)) {
         app.rates.may_try(peer).inspect_err(|refusal| app.metrics.rate_limited(refusal.code()))?;
     }
-    for secret in secrets.iter().filter(|secret| secret.len() <= SECRET_BYTES) {
+    for (secret, who) in shown.into_iter().filter(|(secret, _)| secret.len() <= SECRET_BYTES) {
         if let Some(caller) = app.platform().authenticate(secret).await? {
-            return Ok(Some((caller, secret)));
+            return Ok(Some(Principal { caller, who, secret: secret.into(), by_cookie }));
         }
     }
     app.rates.failed(peer);
@@ -90,7 +91,7 @@ async fn by_cookie(app: &Shared, headers: &HeaderMap, method: &Method, peer: Who
         let detail = "send `Authorization: Bearer loopd_…`, or sign in with the address that the server printed";
         return Err(Refusal::unauthenticated(detail));
     }
-    let Some((caller, secret)) = find(app, &secrets, peer).await? else {
+    let Some(principal) = find(app, &secrets, peer, true).await? else {
         let detail =
             "this browser is signed out, or its time is over: sign in with the address that the server printed";
         return Err(Refusal::unauthenticated(detail));
@@ -103,14 +104,10 @@ async fn by_cookie(app: &Shared, headers: &HeaderMap, method: &Method, peer: Who
         let detail = "a request with a cookie must come from the server's own page; programs send a token";
         return Err(Refusal::forbidden("origin", detail));
     }
-    Ok(Principal::new(caller, secret, true))
+    Ok(principal)
 }
 
 impl Principal {
-    fn new(caller: Caller, secret: &str, by_cookie: bool) -> Self {
-        Self { caller, who: who_has(secret), secret: secret.into(), by_cookie }
-    }
-
     /// Whether the token still lets this caller in. A store that cannot be asked at this moment throws nobody out.
     pub(crate) async fn still_good(&self, app: &Shared) -> bool {
         match app.platform().authenticate(&self.secret).await {
@@ -120,12 +117,16 @@ impl Principal {
     }
 }
 
+fn shown(parts: &Parts) -> Answer<&Principal> {
+    parts.extensions.get::<Principal>().ok_or_else(|| Refusal::unauthenticated("sign in first"))
+}
+
 /// Takes the principal out of a request that passed [`authenticate`].
 impl FromRequestParts<App> for Principal {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Answer<Self> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| Refusal::unauthenticated("sign in first"))
+        shown(parts).cloned()
     }
 }
 
@@ -136,8 +137,8 @@ pub(crate) struct By(pub(crate) Caller);
 impl FromRequestParts<App> for By {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Answer<Self> {
-        Principal::from_request_parts(parts, app).await.map(|principal| Self(principal.caller))
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Answer<Self> {
+        shown(parts).map(|principal| Self(principal.caller.clone()))
     }
 }
 

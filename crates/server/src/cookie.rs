@@ -1,6 +1,7 @@
 //! Sign-in codes, and the cookie that a browser gets for one: its value is the secret of a token.
 
 use crate::config::ServerConfig;
+use crate::locked;
 use crate::rates::Who;
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
@@ -8,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -28,11 +29,6 @@ impl std::fmt::Debug for Cookies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cookies").field("name", &self.name).finish_non_exhaustive()
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while the contents are half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// 128 bits of the operating system's randomness.

@@ -14,9 +14,6 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-/// The longest `Idempotency-Key`.
-const KEY_BYTES: usize = 200;
-
 /// Parameters in the path. What cannot be an identity is one that nothing has.
 #[derive(Debug)]
 pub(crate) struct Segment<T>(pub(crate) T);
@@ -66,7 +63,12 @@ pub(crate) struct ListQuery {
 
 /// What lists take, as the platform takes it.
 pub(crate) fn paging(cursor: Option<String>, limit: Option<u32>) -> Paging {
-    Paging { cursor, limit: usize::try_from(limit.unwrap_or(0)).unwrap_or(usize::MAX) }
+    Paging { cursor, limit: number(limit) }
+}
+
+/// A number of items, as the platform takes it: nothing is 0, the usual number.
+pub(crate) fn number(asked: Option<u32>) -> usize {
+    usize::try_from(asked.unwrap_or(0)).unwrap_or(usize::MAX)
 }
 
 /// The header `Idempotency-Key`. Without one the key is empty, and the same request again does it again.
@@ -78,9 +80,8 @@ impl FromRequestParts<App> for Key {
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Answer<Self> {
         let Some(value) = single(&parts.headers, "idempotency-key")? else { return Ok(Self(String::new())) };
-        let visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
         match value.to_str() {
-            Ok(text) if visible && (1..=KEY_BYTES).contains(&text.len()) => Ok(Self(text.to_owned())),
+            Ok(text) if loopd_platform::is_key(text) => Ok(Self(text.to_owned())),
             Ok(_) | Err(_) => {
                 let detail = "a key has 1 to 200 visible ASCII characters, without spaces";
                 Err(Refusal::malformed(detail).about("Idempotency-Key"))
@@ -155,9 +156,14 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for JsonOr<T> {
     }
 }
 
+/// A media type without its parameters, in lower case.
+pub(crate) fn essence(media_type: &str) -> String {
+    media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let text = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = essence(text);
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 

@@ -26,14 +26,19 @@ pub use serve::Peer;
 
 use axum::Router;
 use loopd_platform::{Engine, Platform};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// The server. Clones are handles to the same.
 #[derive(Clone, Debug)]
 pub struct Server {
     app: App,
+}
+
+/// What stands behind the lock. Nothing panics while it is half changed.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What handlers share.

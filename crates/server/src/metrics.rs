@@ -1,10 +1,11 @@
 //! Counters for `/metrics`, in the text format of Prometheus. No label holds anything that somebody sent.
 
+use crate::locked;
 use axum::http::StatusCode;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use tokio::time::Instant;
 
 /// What the server counts.
@@ -41,11 +42,11 @@ impl Metrics {
 
     pub(crate) fn request(&self, route: Option<&str>, status: StatusCode) {
         let key = (route.unwrap_or("other").to_owned(), status.as_u16() / 100);
-        *self.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default() += 1;
+        *locked(&self.requests).entry(key).or_default() += 1;
     }
 
     pub(crate) fn rate_limited(&self, code: &'static str) {
-        *self.rate_limited.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += 1;
+        *locked(&self.rate_limited).entry(code).or_default() += 1;
     }
 
     pub(crate) fn events(&self, count: u64) {
@@ -63,11 +64,11 @@ impl Metrics {
     pub(crate) fn text(&self, gauges: &Gauges) -> String {
         let mut out = Text(String::new());
         out.head("loopd_http_requests_total", "counter", "Requests that were answered.");
-        for ((route, class), count) in &*self.requests.lock().unwrap_or_else(PoisonError::into_inner) {
+        for ((route, class), count) in &*locked(&self.requests) {
             out.line("loopd_http_requests_total", &[("route", route), ("status", &format!("{class}xx"))], *count);
         }
         out.head("loopd_rate_limited_total", "counter", "Requests that were refused because there were too many.");
-        for (code, count) in &*self.rate_limited.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (code, count) in &*locked(&self.rate_limited) {
             out.line("loopd_rate_limited_total", &[("code", code)], *count);
         }
         let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

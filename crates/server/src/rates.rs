@@ -1,11 +1,12 @@
 //! Who asks too often, and how many streams and uploads there are at once.
 
 use crate::config::Limits;
+use crate::locked;
 use crate::refusal::{Answer, Refusal};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -30,7 +31,7 @@ impl Buckets {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Who, Instant>> {
         // Nothing panics while the map is half changed.
-        self.full_at.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.full_at)
     }
 
     /// Takes one, or says how long to wait for it.
@@ -82,7 +83,7 @@ pub(crate) struct Slot {
 
 impl Slots {
     fn take(self: &Arc<Self>, who: Who, per_one: usize, total: usize) -> Option<Slot> {
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of = locked(&self.of);
         let mine = of.get(&who).copied().unwrap_or(0);
         if mine >= per_one || self.total.load(Ordering::Relaxed) >= total {
             return None;
@@ -95,7 +96,7 @@ impl Slots {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut of = self.slots.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of = locked(&self.slots.of);
         self.slots.total.fetch_sub(1, Ordering::Relaxed);
         match of.get_mut(&self.who) {
             Some(mine) if *mine > 1 => *mine -= 1,

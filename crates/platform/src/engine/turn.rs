@@ -7,16 +7,13 @@ use crate::messages::Draft;
 use crate::questions::{self, Inquiry};
 use crate::reading::{Cursor, cursor_id};
 use crate::rows::{Tries, body, conversation_feed, expect, request_key};
-use crate::{Caller, Error};
+use crate::{Caller, Error, is_key};
 use loopd_protocol::{Act, Acted, ActorKey, ActorKind, ConversationId, Handled, Keyed, Place, Role, Turn, Turned};
 use loopd_store::{Batch, Expect, RecordId, Table, Write};
 use std::collections::HashSet;
 
 /// Acts of one Turn.
 const ACTS: usize = 50;
-
-/// Bytes of a key.
-const KEY: usize = 200;
 
 /// An act, checked as far as it can be without reading.
 struct Planned {
@@ -98,10 +95,8 @@ impl Engine {
         let mut known = HashSet::new();
         for act in acts {
             let (key, place) = (act.key().to_owned(), act.place());
-            let visible = key.bytes().all(|byte| byte.is_ascii_graphic());
-            if !visible || !(1..=KEY).contains(&key.len()) {
-                let detail = format!("a key has 1 to {KEY} visible ASCII characters, without spaces");
-                return Err(Error::invalid("acts", detail));
+            if !is_key(&key) {
+                return Err(Error::invalid("acts", "a key has 1 to 200 visible ASCII characters, without spaces"));
             }
             let kind = std::mem::discriminant(&act);
             let (what, speaker) = self.what(by, &key, act).map_err(|error| about(&key, error))?;

@@ -2,13 +2,14 @@
 
 use crate::App;
 use crate::auth::{By, Principal};
-use crate::extract::{Key, Params, Reply, Segment, receive};
+use crate::extract::{Key, Params, Reply, Segment, essence, receive};
 use crate::refusal::{Answer, Refusal};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use loopd_platform::FeedName;
 use loopd_protocol::{Artifact, ArtifactId, ConversationId};
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -78,7 +79,7 @@ async fn attach(
         Some(Err(_)) => return Err(Refusal::malformed("the media type is not ASCII").about("Content-Type")),
     };
     // Whoever may not read it may not fill memory for it either.
-    app.platform().conversation(&principal.caller, conversation).await?;
+    app.platform().may_follow(&principal.caller, &FeedName::Conversation(conversation)).await?;
     let slot = app
         .rates
         .upload(principal.who, app.limits())
@@ -112,7 +113,7 @@ async fn download(State(app): State<App>, By(by): By, Segment(id): Segment<Artif
 /// The type as it was said, where browsers only show or play it. What they might run is bytes to them, whatever else
 /// keeps them from running it.
 fn harmless(media_type: &str) -> &str {
-    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = essence(media_type);
     let shown = essence.starts_with("audio/") || essence.starts_with("video/") || HARMLESS.contains(&essence.as_str());
     if shown { media_type } else { BYTES }
 }

@@ -2,7 +2,7 @@
 
 use crate::App;
 use crate::auth::By;
-use crate::extract::{Json, JsonOr, Key, Params, Reply, Segment};
+use crate::extract::{Json, JsonOr, Key, Params, Reply, Segment, number};
 use crate::refusal::{Answer, Refusal};
 use axum::extract::State;
 use loopd_platform::{Handled, Polled, Window};
@@ -92,17 +92,8 @@ async fn list_messages(
         (None, Some(before)) => Window::Before(before),
         (None, None) => Window::Latest,
     };
-    let items = app.platform().messages(&by, conversation, window, limit(&app, query.limit)).await?;
+    let items = app.platform().messages(&by, conversation, window, number(query.limit)).await?;
     Ok(Reply::ok(Page { items, next: None }))
-}
-
-/// A number of items that the platform takes.
-pub(crate) fn limit(app: &App, asked: Option<u32>) -> usize {
-    let most = app.platform().config().page;
-    match asked {
-        None | Some(0) => most.min(50),
-        Some(asked) => usize::try_from(asked).unwrap_or(most).min(most),
-    }
 }
 
 /// Reads a Message with all its Blocks.
@@ -174,7 +165,7 @@ async fn poll(
     Segment(conversation): Segment<ConversationId>,
     Params(query): Params<PollQuery>,
 ) -> Answer<Reply<Polled>> {
-    let limit = limit(&app, query.limit);
+    let limit = number(query.limit);
     Ok(Reply::ok(app.platform().poll(&by, conversation, limit, query.streaming).await?))
 }
 

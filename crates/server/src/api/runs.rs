@@ -2,7 +2,7 @@
 
 use crate::App;
 use crate::auth::By;
-use crate::extract::{Params, Reply, Segment};
+use crate::extract::{Params, Reply, Segment, number};
 use crate::refusal::{Answer, Refusal};
 use axum::extract::State;
 use base64::Engine as _;
@@ -153,7 +153,7 @@ async fn list_runs(State(app): State<App>, By(by): By, Params(query): Params<Run
         parent: query.parent.map(|run| run_id("parent", &run)).transpose()?,
         admission: None,
         before: query.cursor.map(|run| run_id("cursor", &run)).transpose()?,
-        limit: super::messages::limit(&app, query.limit),
+        limit: app.platform().limit(number(query.limit)),
     };
     let page = app.platform().store().runs(filter).await?;
     let next = page.next.map(|run| run.to_string());
@@ -205,7 +205,7 @@ async fn list_entries(
     Params(query): Params<EntriesQuery>,
 ) -> Answer<Reply<Page<JournalEntry>>> {
     let row = visible(&app, &by, run, query.call).await?;
-    let limit = super::messages::limit(&app, query.limit);
+    let limit = app.platform().limit(number(query.limit));
     let entries = app.platform().store().entries(run, Seq(query.after), limit).await?;
     let mut room = PAGE_BYTES;
     let fits = |entry: &Entry| {

@@ -1,9 +1,8 @@
 //! Finding what was said.
 
-use super::messages::limit;
 use crate::App;
 use crate::auth::By;
-use crate::extract::{Params, Reply};
+use crate::extract::{Params, Reply, number};
 use crate::refusal::Answer;
 use axum::extract::State;
 use loopd_protocol::{ConversationId, Message, Page};
@@ -36,6 +35,6 @@ async fn search(
     By(by): By,
     Params(query): Params<SearchQuery>,
 ) -> Answer<Reply<Page<Message>>> {
-    let items = app.platform().search(&by, &query.q, query.conversation, limit(&app, query.limit)).await?;
+    let items = app.platform().search(&by, &query.q, query.conversation, number(query.limit)).await?;
     Ok(Reply::ok(Page { items, next: None }))
 }

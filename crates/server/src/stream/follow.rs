@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, Stream, StreamExt};
 use loopd_platform::{Error, FeedName};
-use loopd_protocol::{ConversationId, Delta, Event};
+use loopd_protocol::{Delta, Event};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -67,7 +67,6 @@ struct Following {
     beat: Instant,
     /// When the token was looked at last.
     looked: Instant,
-    first: Option<String>,
     ended: bool,
     _slot: Slot,
 }
@@ -93,7 +92,6 @@ pub(crate) fn follow(
         feeds: begin.feeds,
         beat: Instant::now() + app.limits().heartbeat,
         looked: Instant::now(),
-        first: None,
         turn: 0,
         ended: false,
         _slot: slot,
@@ -104,20 +102,17 @@ pub(crate) fn follow(
     for index in 0..following.feeds.len() {
         following.watch(index, &mut first);
     }
-    following.first = Some(first);
     // Boxed, so that the state is moved by its address.
-    futures::stream::unfold(Box::new(following), |mut following| async move {
+    let rest = futures::stream::unfold(Box::new(following), |mut following| async move {
         let text = following.next().await?;
         Some((Ok(Bytes::from(text)), following))
-    })
+    });
+    futures::stream::iter([Ok(Bytes::from(first))]).chain(rest)
 }
 
 impl Following {
     /// The next piece, or the end.
     async fn next(&mut self) -> Option<String> {
-        if let Some(first) = self.first.take() {
-            return Some(first);
-        }
         while !self.ended {
             if self.app.ending.is_cancelled() {
                 self.ended = true;
@@ -129,7 +124,6 @@ impl Following {
             self.pending.append(&mut self.listener.heard());
             if let Some(index) = self.next_pending() {
                 let text = self.read(index).await;
-                self.ended |= !self.feeds.iter().any(|feed| feed.open);
                 if !text.is_empty() {
                     return Some(text);
                 }
@@ -142,7 +136,6 @@ impl Following {
                 () = tokio::time::sleep_until(self.beat) => {}
                 Some(heard) = self.deltas.next(), if !self.deltas.is_empty() => {
                     let text = self.delta(heard).await;
-                    self.ended |= !self.feeds.iter().any(|feed| feed.open);
                     if !text.is_empty() {
                         return Some(text);
                     }
@@ -171,7 +164,6 @@ impl Following {
                 self.may_follow(index, &mut text).await;
             }
         }
-        self.ended = !self.feeds.iter().any(|feed| feed.open);
         self.pending.append(&mut self.later);
         for index in std::mem::take(&mut self.deaf) {
             self.watch(index, &mut text);
@@ -249,7 +241,7 @@ impl Following {
     async fn may_follow(&mut self, index: usize, out: &mut String) -> bool {
         let Some(name) = self.feeds.get(index).map(|feed| feed.name.clone()) else { return false };
         match self.app.platform().may_follow(&self.principal.caller, &name).await {
-            Ok(()) => true,
+            Ok(_) => true,
             Err(error @ (Error::Forbidden(_) | Error::NotFound { .. })) => {
                 self.close(index, error.code(), out);
                 false
@@ -273,19 +265,16 @@ impl Following {
         feed.open = false;
         let name = feed.name.clone();
         frame::closed(out, &self.feeds, &name, code);
+        self.ended |= !self.feeds.iter().any(|feed| feed.open);
     }
 
     /// Begins to listen to the texts of a Conversation, with what there is so far.
     fn watch(&mut self, index: usize, out: &mut String) {
         if let Some(Followed { name: FeedName::Conversation(id), open: true, .. }) = self.feeds.get(index) {
-            self.subscribe(index, *id, out);
+            let (so_far, receiver) = self.app.engine.deltas().subscribe(*id);
+            so_far.iter().for_each(|delta| frame::delta(out, delta));
+            self.deltas.push(wait(index, receiver));
         }
-    }
-
-    fn subscribe(&mut self, index: usize, conversation: ConversationId, out: &mut String) {
-        let (so_far, receiver) = self.app.engine.deltas().subscribe(conversation);
-        so_far.iter().for_each(|delta| frame::delta(out, delta));
-        self.deltas.push(wait(index, receiver));
     }
 
     async fn delta(&mut self, (index, receiver, heard): Heard) -> String {

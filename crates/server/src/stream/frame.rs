@@ -3,7 +3,7 @@
 use super::cursor;
 use super::follow::Followed;
 use loopd_platform::FeedName;
-use loopd_protocol::{Delta, Event, FeedEvent};
+use loopd_protocol::{Delta, FeedEvent};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -51,7 +51,7 @@ pub(crate) fn reset(out: &mut String, feeds: &[Followed]) {
 }
 
 pub(crate) fn event(out: &mut String, feeds: &[Followed], event: &FeedEvent) {
-    push(out, name(&event.event), Some(&id(feeds)), event);
+    push(out, event.event.name(), Some(&id(feeds)), event);
 }
 
 pub(crate) fn delta(out: &mut String, delta: &Delta) {
@@ -67,20 +67,4 @@ struct Closed<'a> {
 /// Nothing more comes from this Feed. The id leaves it out, so that nobody asks for it again.
 pub(crate) fn closed(out: &mut String, feeds: &[Followed], name: &FeedName, code: &str) {
     push(out, "closed", Some(&id(feeds)), &Closed { feed: name.to_string(), code });
-}
-
-/// The type on the wire.
-const fn name(event: &Event) -> &'static str {
-    match event {
-        Event::Conversation { .. } => "conversation",
-        Event::ConversationDeleted { .. } => "conversation_deleted",
-        Event::Message { .. } => "message",
-        Event::MessageUpdated { .. } => "message_updated",
-        Event::MessageEnded { .. } => "message_ended",
-        Event::Question { .. } => "question",
-        Event::Call { .. } => "call",
-        Event::Steered { .. } => "steered",
-        Event::Read { .. } => "read",
-        Event::Wake(_) => "wake",
-    }
 }

@@ -1,8 +1,9 @@
 //! One listener to the store's hints for all streams of a server.
 
+use crate::locked;
 use loopd_store::{Feed, Hint, Store};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
@@ -58,11 +59,6 @@ impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hub").finish_non_exhaustive()
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while the contents are half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {

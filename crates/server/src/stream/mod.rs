@@ -152,11 +152,7 @@ async fn admitted(
     let (mut open, mut closed, mut refused) = (Vec::new(), Vec::new(), None);
     let (platform, caller) = (app.platform(), &principal.caller);
     for name in names {
-        let may = match &name {
-            FeedName::Conversation(id) => platform.conversation(caller, *id).await.map(|found| found.work_of.is_some()),
-            FeedName::Actor(_) => platform.may_follow(caller, &name).await.map(|()| false),
-        };
-        match may {
+        match platform.may_follow(caller, &name).await {
             Ok(indirect) => open.push((name, indirect)),
             // It was there when the cursor was made: a client that comes back is told, and keeps its other Feeds.
             Err(error @ (Error::NotFound { .. } | Error::Forbidden(_))) if cursor.contains_key(&name) => {
