@@ -2,7 +2,7 @@
 //! every program of loopd that drives Runs.
 //!
 //! Reading order: [`agents`] (one agent), [`folder`] (all of a folder), [`programs`] (the agents of a worker),
-//! [`found`] (what a manifest names on this machine), [`tools`], [`model`] and [`models`], [`obstacle`] (what stands in
+//! [`found`] (what a manifest names on this machine), [`tools`], [`model`] and [`models`], [`machine`] (what models this machine offers), [`obstacle`] (what stands in
 //! the way).
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod agents;
 pub mod folder;
 mod found;
 pub mod model;
+pub mod machine;
 pub mod models;
 pub mod obstacle;
 pub mod programs;

@@ -6,26 +6,11 @@ use crate::output::{self, Format};
 use crate::paint::Tone;
 use crate::problem::Problem;
 use crate::words;
+use loopd_assemble::machine::{self, LocalServer};
 use loopd_fixture::excerpt;
 use loopd_providers::catalogue::TABLE;
 use serde::Serialize;
 use std::path::Path;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-
-/// Variables in which keys of providers usually are.
-const KEYS: [&str; 6] =
-    ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY"];
-
-/// Where servers with OpenAI's interface usually listen, and which.
-const PORTS: [(u16, &str); 4] = [(11434, "ollama"), (8000, "vllm"), (1234, "LM Studio"), (8080, "llama.cpp")];
-
-/// How long a server on this machine may take.
-const PATIENCE: Duration = Duration::from_millis(400);
-
-/// Bytes of an answer that are read.
-const ANSWER: u64 = 64 * 1024;
 
 /// Models of a server that are named.
 const MODELS: usize = 5;
@@ -125,7 +110,7 @@ fn driver(context: &Context) -> Check {
 
 fn keys() -> Check {
     let set: Vec<&str> =
-        KEYS.into_iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect();
+        machine::KEYS.into_iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect();
     if set.is_empty() {
         return Check::note("keys", "none of the usual variables is set; local servers and the demo model need none");
     }
@@ -147,33 +132,17 @@ fn known(context: &Context) -> Check {
 }
 
 async fn servers() -> Vec<Check> {
-    let mut found = Vec::new();
-    for (port, who) in PORTS {
-        if let Ok(Some(models)) = tokio::time::timeout(PATIENCE, models(port)).await {
-            let names = if models.is_empty() { "no models".into() } else { models.join(", ") };
-            found.push(Check::ok("server", format!("http://127.0.0.1:{port}/v1 ({who}?) serves {names}")));
-        }
-    }
+    let found = machine::local_servers().await;
     if found.is_empty() {
-        let ports: Vec<String> = PORTS.iter().map(|(port, _)| port.to_string()).collect();
-        found.push(Check::note("server", format!("no local model server on the ports {}", ports.join(", "))));
+        let ports: Vec<String> = machine::PORTS.iter().map(|(port, _)| port.to_string()).collect();
+        return vec![Check::note("server", format!("no local model server on the ports {}", ports.join(", ")))];
     }
-    found
-}
-
-/// The models that a server on this machine lists; `None` when it is no such server.
-async fn models(port: u16) -> Option<Vec<String>> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
-    let request = format!("GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER).read_to_end(&mut answer).await.ok()?;
-    let answer = String::from_utf8_lossy(&answer);
-    let body = answer.split_once("\r\n\r\n")?.1;
-    let json = body.get(body.find('{')?..=body.rfind('}')?)?;
-    let listed: serde_json::Value = serde_json::from_str(json).ok()?;
-    let models = listed.get("data")?.as_array()?.iter();
-    Some(models.filter_map(|model| model.get("id")?.as_str()).take(MODELS).map(|id| excerpt::line(id, 60)).collect())
+    let check = |server: &LocalServer| {
+        let names: Vec<_> = server.models.iter().take(MODELS).map(|id| excerpt::line(id, 60)).collect();
+        let names = if names.is_empty() { "no models".into() } else { names.join(", ") };
+        Check::ok("server", format!("{} ({}?) serves {names}", server.url(), server.who))
+    };
+    found.iter().map(check).collect()
 }
 
 fn terminal(context: &Context) -> Check {
