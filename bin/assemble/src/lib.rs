@@ -9,8 +9,8 @@
 pub mod agents;
 pub mod folder;
 mod found;
-pub mod model;
 pub mod machine;
+pub mod model;
 pub mod models;
 pub mod obstacle;
 pub mod programs;

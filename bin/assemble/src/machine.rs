@@ -96,6 +96,14 @@ pub enum Wish {
     Local(Option<String>),
 }
 
+impl Wish {
+    /// Whether a server on this machine may be the answer.
+    #[must_use]
+    pub const fn looks_around(&self) -> bool {
+        matches!(self, Self::Any | Self::Local(_))
+    }
+}
+
 impl FromStr for Wish {
     type Err = String;
 
@@ -107,7 +115,10 @@ impl FromStr for Wish {
             ("demo", _) if name.is_none() => Ok(Self::Demo),
             ("local", _) => Ok(Self::Local(name)),
             (_, Some((provider, ..))) => Ok(Self::Provider(provider, name)),
-            _ => Err("write anthropic, openai, gemini or local, each with /NAME where you want a certain model; or demo".to_owned()),
+            _ => {
+                Err("write anthropic, openai, gemini or local, each with /NAME where you want a certain model; or demo"
+                    .to_owned())
+            }
         }
     }
 }
@@ -127,11 +138,7 @@ pub struct Choice {
 ///
 /// # Errors
 /// [`Obstacle`] when something was named that is not there.
-pub fn choose(
-    wish: &Wish,
-    is_set: &dyn Fn(&str) -> bool,
-    servers: &[LocalServer],
-) -> Result<Option<Choice>, Obstacle> {
+pub fn choose(wish: &Wish, is_set: &dyn Fn(&str) -> bool, servers: &[LocalServer]) -> Result<Option<Choice>, Obstacle> {
     let by_key = || PROVIDERS.iter().find(|(_, variable, _)| is_set(variable));
     match wish {
         Wish::Demo => Ok(None),
@@ -140,8 +147,11 @@ pub fn choose(
             let known = PROVIDERS.iter().find(|(provider, ..)| provider == name);
             let Some(known) = known else { return Ok(None) };
             if !is_set(known.1) {
-                return Err(Obstacle::new(Kind::Key, format!("{name} needs a key: the variable {} is not set", known.1))
-                    .fix(format!("export {}=…  and start again", known.1)));
+                return Err(Obstacle::new(
+                    Kind::Key,
+                    format!("{name} needs a key: the variable {} is not set", known.1),
+                )
+                .fix(format!("export {}=…  and start again", known.1)));
             }
             Ok(Some(of_provider(known, model.as_deref())))
         }
@@ -205,14 +215,29 @@ mod tests {
         let ollama: (u16, &[&str]) = (11434, &["nomic-embed-text", "qwen3:4b"]);
         check("any", &[], &[], "demo");
         check("any", &["OPENAI_API_KEY"], &[ollama], "openai/gpt-5-mini, because OPENAI_API_KEY is set");
-        check("any", &["GROQ_API_KEY"], &[(8000, &[]), ollama], "qwen3:4b, served on this machine at http://127.0.0.1:11434/v1");
+        check(
+            "any",
+            &["GROQ_API_KEY"],
+            &[(8000, &[]), ollama],
+            "qwen3:4b, served on this machine at http://127.0.0.1:11434/v1",
+        );
         check("local", &["OPENAI_API_KEY"], &[ollama], "qwen3:4b, served on this machine at http://127.0.0.1:11434/v1");
-        check("local/nomic-embed-text", &[], &[ollama], "nomic-embed-text, served on this machine at http://127.0.0.1:11434/v1");
+        check(
+            "local/nomic-embed-text",
+            &[],
+            &[ollama],
+            "nomic-embed-text, served on this machine at http://127.0.0.1:11434/v1",
+        );
         check("local/other", &[], &[ollama], "no server on this machine lists a model `other`");
         check("demo", &["OPENAI_API_KEY"], &[ollama], "demo");
         check("gemini/g", &["GEMINI_API_KEY"], &[], "gemini/g, because GEMINI_API_KEY is set");
         check("gemini", &[], &[], "gemini needs a key: the variable GEMINI_API_KEY is not set");
-        check("gpt-5", &[], &[], "write anthropic, openai, gemini or local, each with /NAME where you want a certain model; or demo");
+        check(
+            "gpt-5",
+            &[],
+            &[],
+            "write anthropic, openai, gemini or local, each with /NAME where you want a certain model; or demo",
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What calls may be made to: the agents of a folder, and the demo agent.
+//! What calls may be made to: the agents of a folder, and those that the server brings along.
 
-use crate::demo;
+use crate::built_in;
 use crate::settings::Settings;
 use crate::trouble::{Exit, Trouble};
 use loopd_assemble::{Agents, Listed, Manner, Ready, load_folder};
@@ -8,6 +8,7 @@ use loopd_fixture::excerpt;
 use loopd_platform::engine::{Executes, TargetSpec};
 use loopd_protocol::{ActorKey, ActorKind};
 use loopd_providers::Catalogue;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The targets of a server.
@@ -21,26 +22,39 @@ pub struct Targets {
     pub complaints: Vec<String>,
 }
 
+/// An agent that the server brings along. A manifest of its name in the folder of agents goes before it.
+#[derive(Debug, Clone)]
+pub struct BuiltIn {
+    /// The agent.
+    pub ready: Ready,
+    /// It plays a script and knows nothing.
+    pub demo: bool,
+}
+
+/// What is known of models.
+///
+/// # Errors
+/// [`Trouble`] when the file with facts about models does not read.
+pub fn catalogue(settings: &Settings) -> Result<Catalogue, Trouble> {
+    let read = |file: &Path| loopd_assemble::models::read(file);
+    Ok(settings.models.as_deref().map(read).transpose()?.unwrap_or_default())
+}
+
 /// Finds the targets. A manifest that does not read hides none of the others.
 ///
 /// # Errors
-/// [`Trouble`] when the folder or the file with facts about models does not read.
-pub fn find(settings: &Settings) -> Result<Targets, Trouble> {
-    let read = |file: &Path| loopd_assemble::models::read(file);
-    let catalogue = settings.models.as_deref().map(read).transpose()?.unwrap_or_default();
-    let demo = if settings.demo { Some(demo::agent(&catalogue)?) } else { None };
-    let listed = settings.agents.as_deref().map(|folder| agents(folder, &catalogue)).transpose()?.unwrap_or_default();
-    let ready = listed.iter().filter_map(|one| one.agent.as_ref().ok()).chain(&demo);
-    let known = Agents::knowing(ready, catalogue.clone());
+/// [`Trouble`] when the folder does not read.
+pub fn find(folder: Option<&Path>, catalogue: &Catalogue, built_in: Vec<BuiltIn>) -> Result<Targets, Trouble> {
+    let listed = folder.map(|folder| agents(folder, catalogue)).transpose()?.unwrap_or_default();
+    let ready = listed.iter().filter_map(|one| one.agent.as_ref().ok());
+    let known = Agents::knowing(ready.chain(built_in.iter().map(|one| &one.ready)), catalogue.clone());
     let mut targets = Targets { specs: Vec::new(), agents: known, complaints: Vec::new() };
-    let mut named = false;
+    let named: BTreeSet<_> = listed.iter().filter_map(|one| one.name.clone()).collect();
     for one in listed {
-        named |= one.name.as_deref() == Some(demo::NAME);
         targets.add(one);
     }
-    // One's own agent of that name goes before ours.
-    if let Some(demo) = demo.filter(|_| !named) {
-        targets.specs.push(spec(&demo, true));
+    for one in built_in.into_iter().filter(|one| !named.contains(&one.ready.name)) {
+        targets.specs.push(spec(&one.ready, one.demo));
     }
     Ok(targets)
 }
@@ -90,5 +104,5 @@ impl Targets {
 
 /// An agent on a scripted model knows nothing either, whoever wrote its script.
 fn is_demo(agent: &Ready) -> bool {
-    agent.model == demo::MODEL
+    agent.model == built_in::DEMO
 }

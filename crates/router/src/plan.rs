@@ -208,17 +208,31 @@ mod tests {
     fn what_is_no_plan_is_told_to_whoever_made_it() {
         check("I think we should just do it.", expect!["no: there is no JSON object in it"]);
         check("[1]", expect!["no: there is no JSON object in it"]);
-        check(r#"{"kind":"hard"}"#, expect![[r#"
+        check(
+            r#"{"kind":"hard"}"#,
+            expect![[r#"
             no: /kind: "hard" is not one of "simple" or "complex"
-            "tasks" is a required property"#]]);
-        check(r#"{"kind":"simple","agent":"operator/router"}"#, expect![[r#"no: /agent: "operator/router" is not one of "finder" or "writer""#]]);
+            "tasks" is a required property"#]],
+        );
+        check(
+            r#"{"kind":"simple","agent":"operator/router"}"#,
+            expect![[r#"no: /agent: "operator/router" is not one of "finder" or "writer""#]],
+        );
         check(r#"{"kind":"simple"}"#, expect![[r#"no: "agent" is a required property"#]]);
         check(r#"{"kind":"complex","tasks":[]}"#, expect!["no: /tasks: [] has less than 1 item"]);
         let many = vec![r#"{"title":"A","agent":"finder","prompt":"a"}"#; 1000].join(",");
-        check(&format!(r#"{{"kind":"complex","tasks":[{many}]}}"#), expect![[r#"no: /tasks: [{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","tit"#]]);
-        check(r#"{"kind":"complex","tasks":[{"title":"A","agent":"nobody","prompt":""}]}"#, expect![[r#"
+        check(
+            &format!(r#"{{"kind":"complex","tasks":[{many}]}}"#),
+            expect![[
+                r#"no: /tasks: [{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","tit"#
+            ]],
+        );
+        check(
+            r#"{"kind":"complex","tasks":[{"title":"A","agent":"nobody","prompt":""}]}"#,
+            expect![[r#"
             no: /tasks/0/agent: "nobody" is not one of "finder" or "writer"
-            /tasks/0/prompt: "" is shorter than 1 character"#]]);
+            /tasks/0/prompt: "" is shorter than 1 character"#]],
+        );
     }
 
     #[test]

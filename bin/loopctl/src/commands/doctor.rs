@@ -109,8 +109,10 @@ fn driver(context: &Context) -> Check {
 }
 
 fn keys() -> Check {
-    let set: Vec<&str> =
-        machine::KEYS.into_iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect();
+    let set: Vec<&str> = machine::KEYS
+        .into_iter()
+        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        .collect();
     if set.is_empty() {
         return Check::note("keys", "none of the usual variables is set; local servers and the demo model need none");
     }

@@ -160,98 +160,161 @@ fn two() -> String {
 
 #[test]
 fn a_question_is_planned_and_its_plan_is_taken_with_its_calls() {
-    check("question Q", expect![[r#"
+    check(
+        "question Q",
+        expect![[r#"
         call planner for plan with 25000 tokens: Plan
-    "#]]);
-    check("question Q\nplan running", expect![[r#"
+    "#]],
+    );
+    check(
+        "question Q\nplan running",
+        expect![[r#"
 
-    "#]]);
-    check(&format!("question Q\nplan succeeded {TWO}"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("question Q\nplan succeeded {TWO}"),
+        expect![[r#"
         take {"kind":"complex","tasks":[{"agent":"finder","prompt":"a","title":"A"},{"agent":"writer","prompt":"b","title":"B"}]}
         call finder for work/1 with 39960 tokens: Task { title: "A", prompt: "a" }
         call writer for work/2 with 39960 tokens: Task { title: "B", prompt: "b" }
-    "#]]);
-    check("question Q\nplan succeeded {\"kind\":\"simple\",\"agent\":\"finder\"}", expect![[r#"
+    "#]],
+    );
+    check(
+        "question Q\nplan succeeded {\"kind\":\"simple\",\"agent\":\"finder\"}",
+        expect![[r#"
         take {"kind":"simple","tasks":[{"agent":"finder","title":"Answer"}]}
         call finder for work/1 with 99900 tokens: Answer
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_plan_that_is_none_is_mended_once_and_then_one_agent_answers() {
-    check("question Q\nplan succeeded I would say yes.", expect![[r#"
+    check(
+        "question Q\nplan succeeded I would say yes.",
+        expect![[r#"
         note: The plan cannot be followed:
 
         there is no JSON object in it
 
         Once more.
         call planner for plan/repair with 24975 tokens: Repair { reply: "I would say yes.", error: "there is no JSON object in it" }
-    "#]]);
-    check("question Q\nplan succeeded no\nplan/repair running", expect![[r#"
+    "#]],
+    );
+    check(
+        "question Q\nplan succeeded no\nplan/repair running",
+        expect![[r#"
 
-    "#]]);
-    check(&format!("question Q\nplan succeeded no\nplan/repair succeeded {TWO}"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("question Q\nplan succeeded no\nplan/repair succeeded {TWO}"),
+        expect![[r#"
         take {"kind":"complex","tasks":[{"agent":"finder","prompt":"a","title":"A"},{"agent":"writer","prompt":"b","title":"B"}]}
         call finder for work/1 with 39920 tokens: Task { title: "A", prompt: "a" }
         call writer for work/2 with 39920 tokens: Task { title: "B", prompt: "b" }
-    "#]]);
-    check("question Q\nplan succeeded no\nplan/repair succeeded no", expect![[r#"
+    "#]],
+    );
+    check(
+        "question Q\nplan succeeded no\nplan/repair succeeded no",
+        expect![[r#"
         take {"instead":"no plan could be followed: there is no JSON object in it","kind":"simple","tasks":[{"agent":"writer","title":"Answer"}]}
         call writer for work/1 with 99800 tokens: Answer
-    "#]]);
-    check("question Q\nplan succeeded no\nplan/repair failed broken", expect![[r#"
+    "#]],
+    );
+    check(
+        "question Q\nplan succeeded no\nplan/repair failed broken",
+        expect![[r#"
         take {"instead":"mending the plan failed: broken","kind":"simple","tasks":[{"agent":"writer","title":"Answer"}]}
         call writer for work/1 with 99800 tokens: Answer
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn planning_that_fails_is_repeated_once() {
-    check("question Q\nplan failed away", expect![[r#"
+    check(
+        "question Q\nplan failed away",
+        expect![[r#"
         note: Planning failed: away. Once more.
         call planner for plan/again with 24975 tokens: Plan
-    "#]]);
-    check("question Q\nplan failed away\nplan/again timed_out", expect![[r#"
+    "#]],
+    );
+    check(
+        "question Q\nplan failed away\nplan/again timed_out",
+        expect![[r#"
         take {"instead":"planning failed: it took too long","kind":"simple","tasks":[{"agent":"writer","title":"Answer"}]}
         call writer for work/1 with 99800 tokens: Answer
-    "#]]);
-    check_with("question Q\nplan failed away\nplan/again failed away", |rules| rules.usual = "planner", expect![[r#"
+    "#]],
+    );
+    check_with(
+        "question Q\nplan failed away\nplan/again failed away",
+        |rules| rules.usual = "planner",
+        expect![[r#"
         answer, of 0 calls: I have no answer: planning failed: away.
-    "#]]);
-    check("question Q\nplan cancelled", expect![[r#"
+    "#]],
+    );
+    check(
+        "question Q\nplan cancelled",
+        expect![[r#"
         answer, of 0 calls: I have no answer: it was stopped.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_was_found_is_summed_up_once_everything_is_over() {
-    check(&(two() + "work/1 succeeded one\nwork/2 running"), expect![[r#"
+    check(
+        &(two() + "work/1 succeeded one\nwork/2 running"),
+        expect![[r#"
 
-    "#]]);
-    check(&(two() + "work/1 succeeded one\nwork/2 succeeded two"), expect![[r#"
+    "#]],
+    );
+    check(
+        &(two() + "work/1 succeeded one\nwork/2 succeeded two"),
+        expect![[r#"
         call planner for sum with 99700 tokens: Sum
-    "#]]);
-    check(&(two() + "work/1 succeeded one\nwork/2 succeeded two\nsum running"), expect![[r#"
+    "#]],
+    );
+    check(
+        &(two() + "work/1 succeeded one\nwork/2 succeeded two\nsum running"),
+        expect![[r#"
 
-    "#]]);
-    check(&(two() + "work/1 succeeded one\nwork/2 succeeded two\nsum succeeded both"), expect![[r#"
+    "#]],
+    );
+    check(
+        &(two() + "work/1 succeeded one\nwork/2 succeeded two\nsum succeeded both"),
+        expect![[r#"
         answer, of 4 calls: both
-    "#]]);
-    check(&format!("question Q\nplan succeeded x\nplanned {ONE}\nwork/1 succeeded it is so"), expect![[r#"
+    "#]],
+    );
+    check(
+        &format!("question Q\nplan succeeded x\nplanned {ONE}\nwork/1 succeeded it is so"),
+        expect![[r#"
         answer, of 2 calls: it is so
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_task_that_fails_is_repeated_once_and_then_named() {
-    check(&(two() + "work/1 succeeded one\nwork/2 failed away"), expect![[r#"
+    check(
+        &(two() + "work/1 succeeded one\nwork/2 failed away"),
+        expect![[r#"
         note: **B** (writer) failed: away. Once more.
         call writer for work/2/again with 79760 tokens: Task { title: "B", prompt: "b" }
-    "#]]);
-    check(&(two() + "work/1 succeeded one\nwork/2 failed away\nwork/2/again running"), expect![[r#"
+    "#]],
+    );
+    check(
+        &(two() + "work/1 succeeded one\nwork/2 failed away\nwork/2/again running"),
+        expect![[r#"
 
-    "#]]);
-    check(&(two() + "work/1 succeeded one\nwork/2 failed away\nwork/2/again timed_out\nsum succeeded one"), expect![[r#"
+    "#]],
+    );
+    check(
+        &(two() + "work/1 succeeded one\nwork/2 failed away\nwork/2/again timed_out\nsum succeeded one"),
+        expect![[r#"
         answer, of 3 calls: one
 
         ---
@@ -259,7 +322,8 @@ fn a_task_that_fails_is_repeated_once_and_then_named() {
         Not everything went well:
 
         - **B** (writer), twice: it took too long
-    "#]]);
+    "#]],
+    );
     check(
         &(two() + "work/1 failed away\nwork/2 failed away\nwork/1/again failed away\nwork/2/again failed away"),
         expect![[r#"
@@ -290,15 +354,21 @@ fn what_may_have_changed_something_is_not_done_again() {
 
 #[test]
 fn what_is_said_meanwhile_goes_into_a_new_plan() {
-    check(&(two() + "work/1 succeeded one\nwork/2 running\nlate And C?"), expect![[r#"
+    check(
+        &(two() + "work/1 succeeded one\nwork/2 running\nlate And C?"),
+        expect![[r#"
         take in: I take that in, and plan anew with what is there: 1 of 2 parts are done.
         call planner for 2/plan with 24700 tokens: Replan { late: "person/ann: And C?" }
-    "#]]);
-    check("question Q\nplan running\nlate And C?", expect![[r#"
+    "#]],
+    );
+    check(
+        "question Q\nplan running\nlate And C?",
+        expect![[r#"
         cancel: more was said
         take in: I take that in, and plan anew.
         call planner for 2/plan with 24750 tokens: Replan { late: "person/ann: And C?" }
-    "#]]);
+    "#]],
+    );
     let planned = two() + "work/1 succeeded one\nwork/2 running\nlate And C?\nplan succeeded ";
     check(
         &(planned.clone()
@@ -309,42 +379,68 @@ fn what_is_said_meanwhile_goes_into_a_new_plan() {
             call finder for 2/work/1 with 78960 tokens: Task { title: "C", prompt: "c" }
         "#]],
     );
-    check(&(planned.clone() + r#"{"kind":"complex","tasks":[]}"#), expect![[r#"
+    check(
+        &(planned.clone() + r#"{"kind":"complex","tasks":[]}"#),
+        expect![[r#"
         take {"kind":"complex","tasks":[]}
-    "#]]);
-    check(&(planned + "no\nplan/repair succeeded no"), expect![[r#"
+    "#]],
+    );
+    check(
+        &(planned + "no\nplan/repair succeeded no"),
+        expect![[r#"
         take {"instead":"no plan could be followed: there is no JSON object in it","kind":"complex","tasks":[]}
-    "#]]);
+    "#]],
+    );
     let summed = two() + "work/1 succeeded one\nwork/2 succeeded two\nsum running\nlate And C?";
-    check(&summed, expect![[r#"
+    check(
+        &summed,
+        expect![[r#"
         cancel: more was said
         take in: I take that in, and plan anew with what is there: 2 of 2 parts are done.
         call planner for 2/plan with 24675 tokens: Replan { late: "person/ann: And C?" }
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_is_said_after_the_last_round_is_left_for_the_next_answer() {
     let second = two()
         + "work/1 succeeded one\nwork/2 succeeded two\nlate And C?\nplan succeeded x\nplanned {\"kind\":\"complex\"}\n";
-    check(&(second.clone() + "late And D?"), expect![[r#"
+    check(
+        &(second.clone() + "late And D?"),
+        expect![[r#"
         call planner for 2/sum with 99600 tokens: Sum
-    "#]]);
-    check(&(second + "sum succeeded all\nlate And D?"), expect![[r#"
+    "#]],
+    );
+    check(
+        &(second + "sum succeeded all\nlate And D?"),
+        expect![[r#"
         answer, of 5 calls: all
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_budget_of_the_answer_bounds_everything() {
-    check_with("question Q", |rules| rules.tokens = Some(700), expect![[r#"
+    check_with(
+        "question Q",
+        |rules| rules.tokens = Some(700),
+        expect![[r#"
         answer, of 0 calls: I have no answer: the budget of this answer is used up.
-    "#]]);
-    check_with(&format!("question Q\nplan succeeded {TWO}"), |rules| rules.tokens = Some(500), expect![[r#"
+    "#]],
+    );
+    check_with(
+        &format!("question Q\nplan succeeded {TWO}"),
+        |rules| rules.tokens = Some(500),
+        expect![[r#"
         answer, of 1 calls: I have no answer: the budget of this answer is used up.
-    "#]]);
+    "#]],
+    );
     let done = two() + "work/1 succeeded one\nwork/2 succeeded two";
-    check_with(&done, |rules| rules.tokens = Some(400), expect![[r#"
+    check_with(
+        &done,
+        |rules| rules.tokens = Some(400),
+        expect![[r#"
         answer, of 3 calls: ## A
 
         one
@@ -358,21 +454,34 @@ fn the_budget_of_the_answer_bounds_everything() {
         Not everything went well:
 
         - It could not be summed up: the budget of this answer is used up.
-    "#]]);
+    "#]],
+    );
     // What goes on may still use all that it was given.
-    check_with(&(two() + "work/1 running\nwork/2 failed away"), |rules| rules.tokens = Some(1300), expect![[r#"
+    check_with(
+        &(two() + "work/1 running\nwork/2 failed away"),
+        |rules| rules.tokens = Some(1300),
+        expect![[r#"
 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn where_nobody_can_be_asked_that_is_said() {
-    check_with("question Q", |rules| rules.obstacle = Some("there is no agent"), expect![[r#"
+    check_with(
+        "question Q",
+        |rules| rules.obstacle = Some("there is no agent"),
+        expect![[r#"
         answer, of 0 calls: I have no answer: there is no agent.
-    "#]]);
-    check_with(&(two() + "work/1 running\nwork/2 succeeded two"), |rules| rules.obstacle = Some("no agent"), expect![[r#"
+    "#]],
+    );
+    check_with(
+        &(two() + "work/1 running\nwork/2 succeeded two"),
+        |rules| rules.obstacle = Some("no agent"),
+        expect![[r#"
 
-    "#]]);
+    "#]],
+    );
     check_with(
         &(two() + "work/1 failed x\nwork/2 succeeded two"),
         |rules| rules.obstacle = Some("no agent"),
