@@ -116,7 +116,12 @@ impl Cx {
 
     /// Says a Message. The same key with other words than before is refused as `key_taken`, and with it the Turn.
     pub fn speak(&mut self, place: Place, key: impl Into<String>, say: Say) {
-        self.acts.push(Act::Say { key: key.into(), place, say });
+        self.speak_of(place, key, say, Vec::new());
+    }
+
+    /// As [`Cx::speak`]; the Message names the calls that it is made of, at most 100.
+    pub fn speak_of(&mut self, place: Place, key: impl Into<String>, say: Say, calls: Vec<HarnessCallId>) {
+        self.acts.push(Act::Say { key: key.into(), place, say, calls });
     }
 
     /// Says Markdown to whoever said the Message, as the answer to it.

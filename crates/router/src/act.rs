@@ -7,7 +7,8 @@ use crate::prompts::Prompt;
 use crate::{Config, words};
 use loopd_operator::{Cx, Error, call, markdown};
 use loopd_protocol::{
-    ActorKey, ActorKind, Block, Budget, KnownBlock, Message, NewCall, OnPark, Place, PlanStep, Say, Target,
+    ActorKey, ActorKind, Block, Budget, HarnessCallId, KnownBlock, Message, NewCall, OnPark, Place, PlanStep, Say,
+    Target,
 };
 use std::collections::BTreeSet;
 
@@ -61,7 +62,7 @@ impl Doing<'_> {
                     return Err(error);
                 }
             }
-            Step::Answer { text, .. } => self.answer(text),
+            Step::Answer { text, calls } => self.answer(text, calls),
         }
         Ok(())
     }
@@ -78,11 +79,12 @@ impl Doing<'_> {
         people
     }
 
-    fn answer(&mut self, text: String) {
+    fn answer(&mut self, text: String, calls: Vec<HarnessCallId>) {
         let taken: BTreeSet<_> = self.board.rounds.iter().flat_map(|round| &round.said).map(|said| said.id).collect();
         let to = self.people();
         let key = format!("{}/answer", self.root.id);
-        self.cx.speak(Place::Here, key, Say { to, reply_to: Some(self.root.id), ..markdown(text) });
+        let say = Say { to, reply_to: Some(self.root.id), ..markdown(text) };
+        self.cx.speak_of(Place::Here, key, say, calls);
         for input in self.cx.inputs().iter().filter(|input| taken.contains(&input.id)) {
             self.cx.handle(input);
         }

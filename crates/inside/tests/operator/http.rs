@@ -135,7 +135,7 @@ async fn refusals_are_the_same_as_in_process() {
     assert_eq!(inside.lease(room, &wish).await.unwrap().epoch, 2);
     let turn = |epoch: u64, key: &str, text: &str| Turn {
         epoch,
-        acts: vec![Act::Say { key: key.into(), place: Place::Work, say: markdown(text) }],
+        acts: vec![Act::Say { key: key.into(), place: Place::Work, say: markdown(text), calls: Vec::new() }],
         handled: None,
     };
     assert!(inside.turn(room, &turn(2, "a", "a")).await.is_ok());

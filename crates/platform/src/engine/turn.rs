@@ -111,8 +111,8 @@ impl Engine {
     /// What an act is, and whose key it has.
     fn what(&self, by: &Caller, key: &str, act: Act) -> Result<(What, ActorKey), Error> {
         Ok(match act {
-            Act::Say { say, .. } => {
-                let draft = self.platform().draft(by, key, say)?;
+            Act::Say { say, calls, .. } => {
+                let draft = self.platform().draft(by, key, say)?.made_of(calls)?;
                 let speaker = draft.from.clone();
                 (What::Say(Box::new(draft)), speaker)
             }
@@ -188,7 +188,10 @@ impl Engine {
         }
         let found = places.at(act.place).ok_or_else(|| Error::not_found("conversation", "of the work"))?;
         let (expects, writes) = match &act.what {
-            What::Say(draft) => self.platform().saying(by, found, draft).await?,
+            What::Say(draft) => {
+                self.check_calls(draft).await?;
+                self.platform().saying(by, found, draft).await?
+            }
             What::Call(proposal) => self.taking(by, found, proposal).await?,
             What::Ask(inquiry) => self.platform().posing(found, inquiry).await?,
         };
@@ -196,6 +199,17 @@ impl Engine {
         // An act may have made somebody a member: the next one begins from there.
         refresh(&mut places.here, batch)?;
         places.work.as_mut().map_or(Ok(()), |work| refresh(work, batch))
+    }
+
+    /// Who names a call shows it: only one's own can be named.
+    async fn check_calls(&self, draft: &Draft) -> Result<(), Error> {
+        for id in draft.origin.iter().flat_map(|origin| &origin.calls) {
+            let call = self.platform().call_row(*id).await?;
+            if call.is_none_or(|(_, stored)| stored.call.caller.owner() != draft.from.owner()) {
+                return Err(Error::invalid("calls", format!("{id} is no call of {}", draft.from.owner())));
+            }
+        }
+        Ok(())
     }
 
     /// Opens the work conversation in the same commit.
