@@ -1,8 +1,10 @@
 //! The desk of an Operator that runs inside the process of the platform: its requests are calls of the [`Engine`], with
-//! the same answers and refusals as over HTTP.
+//! the same answers and refusals as over HTTP. With the feature `kit`, a whole platform for tests of Operators: `kit`.
 #![forbid(unsafe_code)]
 
 mod ear;
+#[cfg(feature = "kit")]
+pub mod kit;
 
 use async_trait::async_trait;
 use ear::Inner;
