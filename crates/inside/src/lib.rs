@@ -108,9 +108,9 @@ impl Desk for Inside {
         id: ConversationId,
         place: Place,
         actor: Option<&ActorKey>,
-        key: &str,
-    ) -> Result<Keyed, Error> {
-        self.engine.keyed(&self.by, id, (place, actor.cloned(), key)).await.map_err(said)
+        keys: &[String],
+    ) -> Result<Vec<Keyed>, Error> {
+        self.engine.keyed(&self.by, id, (place, actor.cloned(), keys)).await.map_err(said)
     }
 
     async fn turn(&self, id: ConversationId, turn: &Turn) -> Result<Turned, Error> {

@@ -312,6 +312,9 @@ impl Platform {
         if found.stored.members.len() + joins.len() > self.config.members {
             return Err(Error::invalid("to", format!("a conversation has at most {} members", self.config.members)));
         }
+        let (begins, cursors) = self.beginning(found, &joins).await?;
+        expects.extend(begins);
+        writes.extend(cursors);
         writes.extend(self.joining(found, joins, at));
         let draft = Draft { to, ..draft.clone() };
         writes.extend(draft.writes(found.id, at));

@@ -8,6 +8,9 @@ use loopd_protocol::{
     ActorKey, ActorKind, ArtifactId, Block, CallPhase, HarnessCall, Keyed, KnownBlock, Message, MessageId, Place,
 };
 
+/// The steps of a round whose keys are known before its plan is.
+const STEPS: [&str; 6] = ["plan", "plan/again", "plan/repair", "planned", "sum", "sum/again"];
+
 /// One answer, from the question on.
 #[derive(Debug, Clone)]
 pub(crate) struct Board {
@@ -124,8 +127,7 @@ fn is_worth_another_try(call: &HarnessCall) -> bool {
 impl Round {
     /// The key of a step of the round.
     pub fn key(&self, root: MessageId, step: &str) -> String {
-        let last = self.said.last().map_or(root, |said| said.id);
-        format!("{root}/{last}/{step}")
+        key(root, self.said.last().map_or(root, |said| said.id), step)
     }
 
     pub fn calls(&self) -> impl Iterator<Item = &HarnessCall> {
@@ -163,49 +165,37 @@ impl Board {
     ///
     /// # Errors
     /// What the desk returns.
-    pub async fn read(cx: &Cx, root: &Message, later: &[Message]) -> Result<Self, Error> {
-        let first = Round::begun(vec![Saying::of(root)]);
-        let mut board = Self { rounds: vec![first], fresh: Vec::new() };
-        board.read_round(cx, root.id).await?;
+    pub async fn read(cx: &mut Cx, root: &Message, later: &[Message]) -> Result<Self, Error> {
         // Only people change what is worked on; what an Operator says is a question of its own.
-        for message in later.iter().filter(|message| message.from.kind() == ActorKind::Person) {
-            board.fresh.push(Saying::of(message));
-            let round = Round::begun(board.fresh.clone());
-            let made = cx.keyed(Place::Work, &round.key(root.id, "plan")).await?;
-            if made.call.is_some() {
-                board.fresh.clear();
-                board.rounds.push(round);
-                board.read_round(cx, root.id).await?;
+        let people = later.iter().filter(|message| message.from.kind() == ActorKind::Person);
+        let said: Vec<_> = std::iter::once(root).chain(people).map(Saying::of).collect();
+        let keys = said.iter().flat_map(|said| STEPS.map(|step| key(root.id, said.id, step)));
+        let found = cx.keyed_all(Place::Work, &keys.collect::<Vec<_>>()).await?;
+        let mut board = Self { rounds: Vec::new(), fresh: Vec::new() };
+        for (said, found) in said.into_iter().zip(found.chunks(STEPS.len())) {
+            board.fresh.push(said);
+            // A round begins with the call that plans it; the first one needs nothing to begin.
+            if board.rounds.is_empty() || found.first().is_some_and(|plan| plan.call.is_some()) {
+                let said = std::mem::take(&mut board.fresh);
+                board.rounds.push(Round::of(said, found));
             }
         }
+        board.read_tasks(cx, root.id).await?;
         board.mark_dropped();
         Ok(board)
     }
 
-    async fn read_round(&mut self, cx: &Cx, root: MessageId) -> Result<(), Error> {
-        let number = self.rounds.len();
-        let Some(round) = self.rounds.last_mut() else { return Ok(()) };
-        let at = async |step: &str| cx.keyed(Place::Work, &round.key(root, step)).await;
-        let tries = async |step: &str| {
-            let first = call_of(at(step).await?);
-            let again = if first.is_some() { call_of(at(&format!("{step}/again")).await?) } else { None };
-            Ok::<_, Error>(Tries { first, again })
-        };
-        let plan = tries("plan").await?;
-        let planned = at("planned").await?.message.and_then(|message| Plan::told_in(&message));
-        let repair = call_of(at("plan/repair").await?);
-        let sum = tries("sum").await?;
-        let mut tasks = Vec::new();
-        if let Some(plan) = &planned {
-            for (part, index) in plan.tasks.iter().zip(1..) {
-                let step = format!("work/{index}");
-                let (key, calls) = (round.key(root, &step), tries(&step).await?);
-                let step = if number == 1 { step } else { format!("{number}/{step}") };
-                let (name, kind, part) = (format!("{number}.{index}"), plan.kind, part.clone());
-                tasks.push(Task { name, key, step, kind, part, calls, dropped: false });
-            }
+    async fn read_tasks(&mut self, cx: &mut Cx, root: MessageId) -> Result<(), Error> {
+        for (round, number) in self.rounds.iter_mut().zip(1..) {
+            round.plan_tasks(root, number);
         }
-        (round.plan, round.planned, round.repair, round.sum, round.tasks) = (plan, planned, repair, sum, tasks);
+        let tasks = || self.rounds.iter().flat_map(|round| &round.tasks);
+        let keys: Vec<_> = tasks().flat_map(|task| [task.key.clone(), format!("{}/again", task.key)]).collect();
+        let found = cx.keyed_all(Place::Work, &keys).await?;
+        let tasks = self.rounds.iter_mut().flat_map(|round| &mut round.tasks);
+        for (task, found) in tasks.zip(found.chunks(2)) {
+            task.calls = Tries { first: call_in(found, 0), again: call_in(found, 1) };
+        }
         Ok(())
     }
 
@@ -221,12 +211,45 @@ impl Board {
 impl Round {
     /// A round of which nothing is known yet.
     pub const fn begun(said: Vec<Saying>) -> Self {
-        let none = Tries { first: None, again: None };
-        let sum = Tries { first: None, again: None };
-        Self { said, plan: none, repair: None, planned: None, tasks: Vec::new(), sum }
+        let (plan, sum) = (Tries { first: None, again: None }, Tries { first: None, again: None });
+        Self { said, plan, repair: None, planned: None, tasks: Vec::new(), sum }
+    }
+
+    /// What its [`STEPS`] have come to.
+    fn of(said: Vec<Saying>, found: &[Keyed]) -> Self {
+        let planned = found.get(3).and_then(|keyed| keyed.message.as_deref()).and_then(Plan::told_in);
+        Self {
+            plan: Tries { first: call_in(found, 0), again: call_in(found, 1) },
+            repair: call_in(found, 2),
+            planned,
+            sum: Tries { first: call_in(found, 4), again: call_in(found, 5) },
+            ..Self::begun(said)
+        }
+    }
+
+    /// The tasks of its plan, of which nothing is known yet.
+    pub fn plan_tasks(&mut self, root: MessageId, number: usize) {
+        let Some(plan) = &self.planned else { return };
+        let task = |(part, index): (&Part, usize)| {
+            let step = format!("work/{index}");
+            Task {
+                name: format!("{number}.{index}"),
+                key: self.key(root, &step),
+                step: if number == 1 { step } else { format!("{number}/{step}") },
+                kind: plan.kind,
+                part: part.clone(),
+                calls: Tries::default(),
+                dropped: false,
+            }
+        };
+        self.tasks = plan.tasks.iter().zip(1..).map(task).collect();
     }
 }
 
-fn call_of(keyed: Keyed) -> Option<HarnessCall> {
-    keyed.call.map(|call| *call)
+fn call_in(found: &[Keyed], index: usize) -> Option<HarnessCall> {
+    found.get(index)?.call.as_deref().cloned()
+}
+
+fn key(root: MessageId, last: MessageId, step: &str) -> String {
+    format!("{root}/{last}/{step}")
 }

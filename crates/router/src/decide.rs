@@ -95,11 +95,16 @@ impl Decision<'_> {
     /// What people said since goes into a plan of its own, at once. Where no further round is allowed or paid for, it is
     /// left for the answer after this one.
     fn new_round(&self) -> Option<Vec<Step>> {
-        let may = !self.board.fresh.is_empty() && self.board.rounds.len() < self.rules.max_rounds;
-        let budget = self.purse().for_plan().filter(|_| may)?;
+        if self.board.fresh.is_empty() || self.board.rounds.len() >= self.rules.max_rounds {
+            return None;
+        }
         // What plans and sums up without what was said now is of no use; the work itself may be.
-        let of_no_use = self.round.plan.all().chain(&self.round.repair).chain(self.round.sum.all());
-        let mut steps: Vec<_> = of_no_use.filter_map(|call| cancel(call, "more was said")).collect();
+        let of_no_use: Vec<_> = self.round.plan.all().chain(&self.round.repair).chain(self.round.sum.all()).collect();
+        let mut steps: Vec<_> = of_no_use.iter().filter_map(|call| cancel(call, "more was said")).collect();
+        let Some(budget) = self.purse().for_plan() else {
+            // What they hold of the budget is free once they have ended.
+            return of_no_use.iter().any(|call| !call.phase.is_final()).then_some(steps);
+        };
         let begun = Round::begun(self.board.fresh.clone());
         let text = words::taken_in(self.board);
         let last = self.board.fresh.last()?;

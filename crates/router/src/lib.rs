@@ -30,9 +30,10 @@ pub use prompts::{Prompt, PromptError, Prompts};
 use act::Doing;
 use async_trait::async_trait;
 use board::{Board, Saying};
-use decide::{Rules, decide};
+use decide::{Rules, Step, decide};
 use loopd_operator::{Cx, Error, Next, Reconcile};
 use loopd_protocol::{ActorKind, ConversationId, Message, Registration};
+use std::time::Duration;
 use targets::Seen;
 
 /// The Router.
@@ -91,9 +92,11 @@ impl Reconcile for Router {
             obstacle: seen.obstacle.as_deref(),
         };
         let steps = decide(&board, &rules);
+        // A plan without a call has no end that would wake the Router.
+        let goes_on = steps.iter().any(|step| matches!(step, Step::Take { plan, .. } if plan.tasks.is_empty()));
         let doing = Doing { cx, root, board: &board, agents: &seen.agents, config: &self.config, history: None };
         doing.all(steps).await?;
-        Ok(Next::Done)
+        Ok(if goes_on { Next::Again(Duration::ZERO) } else { Next::Done })
     }
 }
 

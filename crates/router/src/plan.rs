@@ -221,12 +221,7 @@ mod tests {
         check(r#"{"kind":"simple"}"#, expect![[r#"no: "agent" is a required property"#]]);
         check(r#"{"kind":"complex","tasks":[]}"#, expect!["no: /tasks: [] has less than 1 item"]);
         let many = vec![r#"{"title":"A","agent":"finder","prompt":"a"}"#; 1000].join(",");
-        check(
-            &format!(r#"{{"kind":"complex","tasks":[{many}]}}"#),
-            expect![[
-                r#"no: /tasks: [{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","title":"A"},{"agent":"finder","prompt":"a","tit"#
-            ]],
-        );
+        check(&format!(r#"{{"kind":"complex","tasks":[{many}]}}"#), expect!["no: /tasks: value has more than 2 items"]);
         check(
             r#"{"kind":"complex","tasks":[{"title":"A","agent":"nobody","prompt":""}]}"#,
             expect![[r#"

@@ -148,7 +148,7 @@ pass! {
     messages(id: ConversationId, before: u64, limit: u32) -> Vec<Message>;
     lease(id: ConversationId, wish: &NewLease) -> Lease;
     poll(id: ConversationId, limit: u32) -> Polled;
-    keyed(id: ConversationId, place: Place, actor: Option<&ActorKey>, key: &str) -> Keyed;
+    keyed(id: ConversationId, place: Place, actor: Option<&ActorKey>, keys: &[String]) -> Vec<Keyed>;
     turn(id: ConversationId, turn: &Turn) -> Turned;
     begin(id: ConversationId, key: &str, open: &Open) -> Message;
     update(id: MessageId, update: &Update) -> Message;

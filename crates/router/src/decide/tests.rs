@@ -78,18 +78,8 @@ fn board(lines: &str) -> Board {
 
 impl Round {
     fn plan_is(&mut self, number: usize, json: &str) {
-        let plan: Plan = serde_json::from_str(json).unwrap();
-        let task = |(part, index): (&crate::plan::Part, usize)| Task {
-            name: format!("{number}.{index}"),
-            key: format!("KEY/{number}/work/{index}"),
-            step: format!("work/{index}"),
-            kind: plan.kind,
-            part: part.clone(),
-            calls: Tries::default(),
-            dropped: false,
-        };
-        self.tasks = plan.tasks.iter().zip(1..).map(task).collect();
-        self.planned = Some(plan);
+        self.planned = Some(serde_json::from_str(json).unwrap());
+        self.plan_tasks(MessageId([1; 16]), number);
     }
 
     fn slot(&mut self, step: &str) -> &mut Option<HarnessCall> {
@@ -170,7 +160,7 @@ fn a_question_is_planned_and_its_plan_is_taken_with_its_calls() {
         "question Q\nplan running",
         expect![[r#"
 
-    "#]],
+        "#]],
     );
     check(
         &format!("question Q\nplan succeeded {TWO}"),
@@ -206,7 +196,7 @@ fn a_plan_that_is_none_is_mended_once_and_then_one_agent_answers() {
         "question Q\nplan succeeded no\nplan/repair running",
         expect![[r#"
 
-    "#]],
+        "#]],
     );
     check(
         &format!("question Q\nplan succeeded no\nplan/repair succeeded {TWO}"),
@@ -269,7 +259,7 @@ fn what_was_found_is_summed_up_once_everything_is_over() {
         &(two() + "work/1 succeeded one\nwork/2 running"),
         expect![[r#"
 
-    "#]],
+        "#]],
     );
     check(
         &(two() + "work/1 succeeded one\nwork/2 succeeded two"),
@@ -281,7 +271,7 @@ fn what_was_found_is_summed_up_once_everything_is_over() {
         &(two() + "work/1 succeeded one\nwork/2 succeeded two\nsum running"),
         expect![[r#"
 
-    "#]],
+        "#]],
     );
     check(
         &(two() + "work/1 succeeded one\nwork/2 succeeded two\nsum succeeded both"),
@@ -310,7 +300,7 @@ fn a_task_that_fails_is_repeated_once_and_then_named() {
         &(two() + "work/1 succeeded one\nwork/2 failed away\nwork/2/again running"),
         expect![[r#"
 
-    "#]],
+        "#]],
     );
     check(
         &(two() + "work/1 succeeded one\nwork/2 failed away\nwork/2/again timed_out\nsum succeeded one"),
@@ -403,6 +393,19 @@ fn what_is_said_meanwhile_goes_into_a_new_plan() {
 }
 
 #[test]
+fn what_holds_all_of_the_budget_ends_before_a_new_plan() {
+    let summing = two() + "work/1 succeeded one\nwork/2 succeeded two\nsum running\nlate And C?";
+    check_with(&summing, |rules| rules.tokens = Some(1300), expect![[r#"
+        cancel: more was said
+    "#]]);
+    let ended = two() + "work/1 succeeded one\nwork/2 succeeded two\nsum cancelled\nlate And C?";
+    check_with(&ended, |rules| rules.tokens = Some(1300), expect![[r#"
+        take in: I take that in, and plan anew with what is there: 2 of 2 parts are done.
+        call planner for 2/plan with 225 tokens: Replan { late: "person/ann: And C?" }
+    "#]]);
+}
+
+#[test]
 fn what_is_said_after_the_last_round_is_left_for_the_next_answer() {
     let second = two()
         + "work/1 succeeded one\nwork/2 succeeded two\nlate And C?\nplan succeeded x\nplanned {\"kind\":\"complex\"}\n";
@@ -462,7 +465,7 @@ fn the_budget_of_the_answer_bounds_everything() {
         |rules| rules.tokens = Some(1300),
         expect![[r#"
 
-    "#]],
+        "#]],
     );
 }
 
@@ -480,7 +483,7 @@ fn where_nobody_can_be_asked_that_is_said() {
         |rules| rules.obstacle = Some("no agent"),
         expect![[r#"
 
-    "#]],
+        "#]],
     );
     check_with(
         &(two() + "work/1 failed x\nwork/2 succeeded two"),
