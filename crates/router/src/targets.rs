@@ -31,13 +31,19 @@ impl Seen {
             Some(named) => named.contains(&target.name),
             None => !has_real || target.adapter != DEMO,
         };
-        let agents: Vec<Target> = open.iter().filter(may).map(|target| (*target).clone()).collect();
+        let mut agents: Vec<Target> = open.iter().filter(may).map(|target| (*target).clone()).collect();
+        let planner = config.planner.as_deref().unwrap_or(PLANNER);
+        let planner = open.iter().find(|target| target.name == planner).map(|target| target.name.clone());
+        // Who is there for planning does nothing else, unless somebody says so or there is nobody else.
+        if config.agents.is_none() && agents.len() > 1 {
+            agents.retain(|agent| agent.name != PLANNER);
+        }
         let named = |name: &str| agents.iter().find(|agent| agent.name == name).map(|agent| agent.name.clone());
         let first = || agents.first().map(|agent| agent.name.clone());
         let usual = named(ASSISTANT).or_else(first).unwrap_or_default();
         let planner = match &config.planner {
-            Some(name) => open.iter().find(|target| target.name == *name).map(|target| target.name.clone()),
-            None => named(PLANNER).or_else(|| Some(usual.clone()).filter(|usual| !usual.is_empty())),
+            Some(_) => planner,
+            None => planner.or_else(|| Some(usual.clone()).filter(|usual| !usual.is_empty())),
         };
         let obstacle = match (&planner, &config.planner) {
             _ if agents.is_empty() => Some("there is no agent that I may ask and that takes calls".to_owned()),
@@ -77,11 +83,7 @@ mod tests {
         let real = [("assistant", "loop", true), ("demo", "demo", true), ("finder", "loop", true)];
         check(&real, &usual, r#"assistant plans, assistant answers, of ["assistant", "finder"]"#);
         check(&[("demo", "demo", true)], &usual, r#"demo plans, demo answers, of ["demo"]"#);
-        check(
-            &[("a", "loop", true), ("planner", "loop", true)],
-            &usual,
-            r#"planner plans, a answers, of ["a", "planner"]"#,
-        );
+        check(&[("a", "loop", true), ("planner", "loop", true)], &usual, r#"planner plans, a answers, of ["a"]"#);
         check(&[("a", "loop", false), ("demo", "demo", true)], &usual, r#"demo plans, demo answers, of ["demo"]"#);
         let named =
             Config { planner: Some("finder".into()), agents: some(&["demo", "assistant"]), ..Config::default() };

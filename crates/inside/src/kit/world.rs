@@ -399,7 +399,8 @@ impl World {
         if begun.elapsed() > self.patience {
             fail(format!("{without} after {:?}:\n{}", self.patience, self.told(room).await));
         }
-        tokio::time::sleep(LOOK).await;
+        // Who has waited for long need not look so often.
+        tokio::time::sleep(LOOK.max(begun.elapsed() / 20)).await;
     }
 }
 

@@ -395,14 +395,22 @@ fn what_is_said_meanwhile_goes_into_a_new_plan() {
 #[test]
 fn what_holds_all_of_the_budget_ends_before_a_new_plan() {
     let summing = two() + "work/1 succeeded one\nwork/2 succeeded two\nsum running\nlate And C?";
-    check_with(&summing, |rules| rules.tokens = Some(1300), expect![[r#"
+    check_with(
+        &summing,
+        |rules| rules.tokens = Some(1300),
+        expect![[r#"
         cancel: more was said
-    "#]]);
+    "#]],
+    );
     let ended = two() + "work/1 succeeded one\nwork/2 succeeded two\nsum cancelled\nlate And C?";
-    check_with(&ended, |rules| rules.tokens = Some(1300), expect![[r#"
+    check_with(
+        &ended,
+        |rules| rules.tokens = Some(1300),
+        expect![[r#"
         take in: I take that in, and plan anew with what is there: 2 of 2 parts are done.
         call planner for 2/plan with 225 tokens: Replan { late: "person/ann: And C?" }
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -93,7 +93,6 @@ async fn each_prompt_says_what_it_has_to() {
 
         These agents can be given work:
         - finder: 
-        - planner: 
         - writer: 
 
         What was said before the question:
@@ -277,7 +276,8 @@ async fn what_is_said_while_it_sums_up_is_taken_in() {
                 "succeeded",
             ),
         ]
-    "#]].assert_debug_eq(&phases);
+    "#]]
+    .assert_debug_eq(&phases);
 }
 
 #[tokio::test(start_paused = true)]
