@@ -72,14 +72,71 @@ async fn it_is_argued_decided_and_recorded_once_wherever_the_board_dies() {
         assert_eq!(answer, format!("Decided: **accept**. It is recorded in `{}.md`.", said.id));
     })
     .await;
-    expect![[r#""#]].assert_eq(&story.told);
+    expect![[r#"
+        1 person/ann > operator/review-board [completed]
+            text Delete old backups by a program.
+        2 operator/review-board > person/ann [completed]
+            ask > Delete old backups by a program.
+
+        **for**
+
+        > (demo) Data can be taken back as long as it is kept: we keep it for a year, and look again after three months.
+
+        **against**
+
+        > (demo) Then it is a trial and should be called one: a name, an end, and a person who looks at it.
+        3 person/ann > operator/review-board [completed]
+            reply Answered "accept"
+        4 operator/review-board > person/ann [completed]
+            markdown Decided: **accept**. It is recorded in `msg_0000000f424000000000000000000002.md`.
+        at work
+        1 harness/for > operator/review-board [completed]
+            result (demo) It removes a step that everybody does by hand today. What it costs is known, and it can be taken back.
+        2 harness/against > operator/review-board [completed]
+            result (demo) The step by hand is also the only check. And what is deleted meanwhile cannot be taken back.
+        3 harness/for > operator/review-board [completed]
+            result (demo) Data can be taken back as long as it is kept: we keep it for a year, and look again after three months.
+        4 harness/against > operator/review-board [completed]
+            result (demo) Then it is a trial and should be called one: a name, an end, and a person who looks at it.
+        call of for succeeded
+        call of against succeeded
+        call of for succeeded
+        call of against succeeded
+        for was asked 2 times
+        against was asked 2 times
+        operator/review-board has 0 conversations to look at
+    "#]].assert_eq(&story.told);
     let all: Vec<_> = folders.lock().unwrap().iter().map(|folder| files(folder.path())).collect();
     assert_eq!(all.len(), 1 + 4 * story.requests.len());
     assert!(all.iter().all(|files| files.len() == 1 && files[0].0 == all[0][0].0));
     // The moment of the decision differs where the board was away for a while.
     let minutes = |page: &str| page.split_once("## Proposal").unwrap().1.to_owned();
     assert!(all.iter().all(|files| minutes(&files[0].1) == minutes(&all[0][0].1)));
-    expect![[r#""#]].assert_eq(&all[0][0].1);
+    expect![[r#"
+        # msg_0000000f424000000000000000000002: accept
+
+        Decided by person/ann at 1002480 (milliseconds since 1970).
+
+        ## Proposal
+
+        > Delete old backups by a program.
+
+        ## for, round 1
+
+        > (demo) It removes a step that everybody does by hand today. What it costs is known, and it can be taken back.
+
+        ## against, round 1
+
+        > (demo) The step by hand is also the only check. And what is deleted meanwhile cannot be taken back.
+
+        ## for, round 2
+
+        > (demo) Data can be taken back as long as it is kept: we keep it for a year, and look again after three months.
+
+        ## against, round 2
+
+        > (demo) Then it is a trial and should be called one: a name, an end, and a person who looks at it.
+    "#]].assert_eq(&all[0][0].1);
 }
 
 #[tokio::test(start_paused = true)]

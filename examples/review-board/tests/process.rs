@@ -62,7 +62,7 @@ async fn told(is_killed: bool) -> (String, String) {
     let room = world.room().await;
     let said = world.say(room, BOARD, "Delete old backups by a program.").await;
     let mut process = Some(serving.start(folder.path()));
-    let mut kill = |process: &mut Option<Process>| {
+    let kill = |process: &mut Option<Process>| {
         if is_killed {
             drop(process.take());
             *process = Some(serving.start(folder.path()));

@@ -114,7 +114,9 @@ fn e2e_a_new_operator_builds_and_passes_its_tests() {
         assert!(done.status.success(), "{args:?}\n{}\n{}", text(&done.stdout), text(&done.stderr));
         text(&done.stdout)
     };
-    let told = cargo(&["test", "--offline", "--config", "profile.dev.package.'*'.debug=false"]);
+    let plain = ["--offline", "--config", "profile.dev.package.'*'.debug=false"];
+    let told = cargo(&[&["test"], &plain[..]].concat());
     assert!(told.contains("test result: ok. 4 passed"), "{told}");
     cargo(&["fmt", "--check"]);
+    cargo(&[&["clippy", "--all-targets"], &plain[..], &["--", "-D", "warnings"]].concat());
 }
