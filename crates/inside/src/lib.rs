@@ -150,3 +150,8 @@ impl Desk for Inside {
         self.engine.platform().withdraw(&self.by, id).await.map_err(said)
     }
 }
+
+/// What the guide shows is compiled; here, because it shows the kit, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/operators.md")]
+struct Guide;

@@ -270,13 +270,19 @@ impl World {
     pub async fn question(&self, room: ConversationId) -> Question {
         let begun = Instant::now();
         loop {
-            let open = self.platform().questions(&admin(), Some(room), all()).await;
-            let open = must("the questions", open).items;
-            if let Some(first) = open.into_iter().min_by_key(|question| (question.asked_at, question.id.0)) {
+            if let Some(first) = self.questions(room).await.into_iter().next() {
                 return first;
             }
             self.wait(begun, room, "no question").await;
         }
+    }
+
+    /// The open Questions of a Conversation, the oldest first.
+    pub async fn questions(&self, room: ConversationId) -> Vec<Question> {
+        let open = self.platform().questions(&admin(), Some(room), all()).await;
+        let mut open = must("the questions", open).items;
+        open.sort_by_key(|question| (question.asked_at, question.id.0));
+        open
     }
 
     /// ann answers a Question with a value: of one with choices one of them, of a form an object.
@@ -354,6 +360,17 @@ impl World {
             calls.extend(made.into_iter().rev());
         }
         calls
+    }
+
+    /// The call number so many, from 0, of [`World::calls`], as soon as it is made; waits for it.
+    pub async fn call(&self, room: ConversationId, number: usize) -> HarnessCall {
+        let begun = Instant::now();
+        loop {
+            if let Some(call) = self.calls(room).await.into_iter().nth(number) {
+                return call;
+            }
+            self.wait(begun, room, "no such call").await;
+        }
     }
 
     /// What the model of an agent was asked, attempts that failed included: the last user message of each request.
