@@ -101,6 +101,26 @@ async fn a_call_is_a_run_and_its_message_is_what_the_run_committed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_says_whether_it_may_have_changed_something() {
+    let stage = Stage::new();
+    let room = stage.room().await;
+    let process = stage.process(&Paid::default()).await;
+    for (prompt, may_have_changed) in [
+        ("done", false),
+        ("speak:hello pay:5 fail", false),
+        ("refund:5 done", true),
+        ("refund:5 pay:5 fail", true),
+        ("spawn:done done", true),
+    ] {
+        let call = ended(&process.engine, called(&process.engine, room, prompt).await).await;
+        assert_eq!(call.may_have_changed, may_have_changed, "{prompt}: {call:?}");
+    }
+    // It says so while it goes on, too.
+    let id = called(&process.engine, room, "refund:5 wait done").await;
+    assert!(!until(&process.engine, id, |call| call.may_have_changed).await.phase.is_final());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_known_key_is_the_same_call_even_when_nothing_else_is_accepted() {
     let stage = Stage::with(Config { slots: 1, queue: 1, ..Config::default() });
     let room = stage.room().await;

@@ -247,4 +247,6 @@ async fn a_cancelled_execution_says_whether_the_remote_stopped() {
     process.engine.cancel(&person("ann"), id, "enough").await.unwrap();
     let call = until(&process.engine, id, |call| call.phase.is_final()).await.unwrap();
     assert_eq!((call.phase, call.stop_confirmed), (CallPhase::Cancelled, Some(true)));
+    // Nobody here knows what it has done.
+    assert!(call.may_have_changed);
 }

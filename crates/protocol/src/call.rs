@@ -164,6 +164,10 @@ pub struct HarnessCall {
     /// Of an external execution that was cancelled: whether the remote confirmed that it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_confirmed: Option<bool>,
+    /// It may have changed the world: it has begun a tool call that is neither `pure` nor `read`, a child Run, or an
+    /// external execution. Who makes a call once more looks here first. False for good means that nothing was done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_have_changed: bool,
     /// What it has consumed.
     #[serde(default)]
     pub spent: Spent,

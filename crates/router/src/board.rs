@@ -121,7 +121,7 @@ fn is_worth_another_try(call: &HarnessCall) -> bool {
     // wished, and of one that nobody knows the end of nothing may be done twice.
     let is_decided = matches!(call.reason.as_deref(), Some("BudgetExceeded" | "PolicyDenied" | "Stuck"))
         || call.error.as_ref().is_some_and(|error| error.code == "call.parked");
-    matches!(call.phase, CallPhase::Failed | CallPhase::TimedOut) && !is_decided
+    matches!(call.phase, CallPhase::Failed | CallPhase::TimedOut) && !is_decided && !call.may_have_changed
 }
 
 impl Round {

@@ -15,7 +15,7 @@ use loopd_protocol::{
     ActorKey, ActorKind, Block, CallPhase, Called, ConversationId, HarnessCall, HarnessCallId, KnownBlock,
     MessageStatus, NewCall, Origin, Role, Said, Say, Spent,
 };
-use loopd_store::{Batch, Expect, RecordId, Table, Write};
+use loopd_store::{Batch, Expect, Record, RecordId, Table, Write};
 use std::fmt::Write as _;
 
 /// The longest time that a call may take, in seconds: 7 days.
@@ -215,6 +215,7 @@ impl Engine {
             execution_ref: None,
             cancel_requested: false,
             stop_confirmed: None,
+            may_have_changed: false,
             spent: Spent::default(),
             created_at: at.0,
             started_at: None,
@@ -251,11 +252,14 @@ impl Engine {
         }
     }
 
+    /// What goes with a prompt belongs to the Conversation; where an Operator works, also to the one that it works for.
     async fn check_files(&self, found: &Found, new: &NewCall) -> Result<(), Error> {
+        let of = found.stored.work_of.as_ref().map(|work| RecordId(work.conversation.0));
+        let is_here = |row: &Record| row.scope == found.scope() || Some(row.scope) == of;
         let mut bytes = 0;
         for id in &new.artifacts {
             let row = self.platform().get(Table::Artifact, RecordId(id.0)).await?;
-            let row = row.filter(|row| row.scope == found.scope());
+            let row = row.filter(is_here);
             let row = row.ok_or_else(|| Error::invalid("artifacts", format!("{id} is not of this conversation")))?;
             bytes += body::<loopd_protocol::Artifact>(&row)?.bytes;
         }
@@ -265,7 +269,7 @@ impl Engine {
         }
         if let Some(id) = new.reply_to {
             let row = self.platform().get(Table::Message, RecordId(id.0)).await?;
-            if row.is_none_or(|row| row.scope != found.scope()) {
+            if !row.is_some_and(|row| is_here(&row)) {
                 return Err(Error::invalid("reply_to", "it is not a message of this conversation"));
             }
         }

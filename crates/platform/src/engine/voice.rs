@@ -17,7 +17,7 @@ use asks::Asking;
 use async_trait::async_trait;
 use loopd_kernel::outcome::{Interrupt, Outcome};
 use loopd_kernel::record::Record as Said;
-use loopd_kernel::{CallId, RunId, TimeMs};
+use loopd_kernel::{CallId, Entry, RunId, TimeMs};
 use loopd_protocol::{BlockOp, CallPhase, Event, HarnessCall, HarnessCallId, MessageId, OnPark, Spent};
 use loopd_runtime::{Outlet, Stepped};
 use loopd_store::{InboxBody, InboxItem, Place, Record, RunStatus, StoreError, Table, Write};
@@ -117,7 +117,7 @@ impl Telling<'_> {
         if self.step.status == RunStatus::Ended {
             return Some(CallId(u64::MAX));
         }
-        let settled = |entry: &loopd_kernel::entry::Entry| match Said::decode(entry.kind, &entry.record) {
+        let settled = |entry: &Entry| match Said::decode(entry.kind, &entry.record) {
             Ok(Said::Settled(settled)) => Some(settled.call),
             Ok(_) | Err(_) => None,
         };
@@ -137,10 +137,12 @@ impl Telling<'_> {
         let ledger = &self.step.after.ledger;
         let spent = Spent { tokens: ledger.tokens(), micro_usd: ledger.spent.0, iterations: self.step.after.iteration };
         let id = call.id;
+        let may_have_changed = call.may_have_changed || self.may_change();
         match self.step.status {
             RunStatus::Ended => {
                 let ending = self.ending();
-                let stored = Stored { call: HarnessCall { spent, ..call.clone() }, ..self.call.1.clone() };
+                let call = HarnessCall { spent, may_have_changed, ..call.clone() };
+                let stored = Stored { call, ..self.call.1.clone() };
                 let output = (&self.output.0, &self.output.1, std::mem::take(&mut self.ops));
                 self.writes.extend(end((&self.call.0, &stored), output, ending, self.at));
                 inner.leave(id);
@@ -150,7 +152,7 @@ impl Telling<'_> {
                 self.go_on();
                 let (phase, reason) = self.standing(status);
                 let call = &self.call.1.call;
-                if (phase, &reason) == (call.phase, &call.reason) {
+                if (phase, &reason, may_have_changed) == (call.phase, &call.reason, call.may_have_changed) {
                     return self.writes;
                 }
                 match phase {
@@ -163,12 +165,21 @@ impl Telling<'_> {
                     let (run, at, key) = (self.step.after.run, self.at, "cancel on park".to_owned());
                     self.writes.push(Write::Notify(InboxItem { id: 0, run, key, at, body }));
                 }
-                let call = HarnessCall { phase, reason, spent, ..call.clone() };
+                let call = HarnessCall { phase, reason, spent, may_have_changed, ..call.clone() };
                 let next = Stored { call, ..self.call.1.clone() };
                 self.writes.extend(write(&next, self.call.0.key.clone(), self.at));
                 self.writes
             }
         }
+    }
+
+    /// The step begins what may change the world.
+    fn may_change(&self) -> bool {
+        let changes = |entry: &Entry| match Said::decode(entry.kind, &entry.record) {
+            Ok(Said::Intended(intended)) => !intended.class.may_be_cut(),
+            Ok(_) | Err(_) => false,
+        };
+        self.step.entries.iter().any(changes)
     }
 
     /// Writes the Blocks that this step has added or changed.

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Does one step per word of its input: `speak:x`, `pay:5`, `ask:q`, `confirm:q`, `wait`, `sleep:ms`, `fail`, `done`.
+/// Does one step per word of its input: `speak:x`, `pay:5` (which may be done again), `refund:5` (which may not),
+/// `ask:q`, `confirm:q`, `wait`, `sleep:ms`, `fail`, `done`.
 pub struct Steps;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -43,6 +44,7 @@ impl Loop for Steps {
         Ok(match verb {
             "speak" => Decision::none().and(Action::Speak(rest.into())),
             "pay" => Decision::tool("pay", &Pay { amount: rest.parse().unwrap_or_default() }),
+            "refund" => Decision::tool("refund", &Pay { amount: rest.parse().unwrap_or_default() }),
             "ask" => Decision::ask(rest),
             "soon" => Decision::none().and(Action::Ask(Ask::Ask {
                 prompt: rest.into(),
@@ -70,13 +72,17 @@ pub struct Pay {
 pub type Paid = Arc<AtomicU32>;
 
 pub fn steps(paid: &Paid) -> Arc<Program> {
-    let paid = paid.clone();
-    let pay = tool_fn("pay", "Pays.", move |pay: Pay| {
+    let tool = |name, says, class| {
         let paid = paid.clone();
-        async move {
-            paid.fetch_add(1, Ordering::SeqCst);
-            Ok(pay.amount)
-        }
-    });
-    Arc::new(Program::new(erase(Steps, Vec::new())).tool(Arc::new(pay.class(EffectClass::Read))))
+        let tool = tool_fn(name, says, move |pay: Pay| {
+            let paid = paid.clone();
+            async move {
+                paid.fetch_add(1, Ordering::SeqCst);
+                Ok(pay.amount)
+            }
+        });
+        Arc::new(tool.class(class))
+    };
+    let program = Program::new(erase(Steps, Vec::new()));
+    Arc::new(program.tool(tool("pay", "Pays.", EffectClass::Read)).tool(tool("refund", "Refunds.", EffectClass::Once)))
 }

@@ -132,7 +132,8 @@ fn check_with(lines: &str, change: impl FnOnce(&mut Rules<'_>), expected: Expect
     };
     change(&mut rules);
     let steps: Vec<_> = decide(&board(lines), &rules).into_iter().map(shown).collect();
-    expected.assert_eq(&(steps.join("\n") + "\n"));
+    let steps = if steps.is_empty() { "wait".to_owned() } else { steps.join("\n") };
+    expected.assert_eq(&(steps + "\n"));
 }
 
 #[track_caller]
@@ -159,7 +160,7 @@ fn a_question_is_planned_and_its_plan_is_taken_with_its_calls() {
     check(
         "question Q\nplan running",
         expect![[r#"
-
+            wait
         "#]],
     );
     check(
@@ -195,7 +196,7 @@ fn a_plan_that_is_none_is_mended_once_and_then_one_agent_answers() {
     check(
         "question Q\nplan succeeded no\nplan/repair running",
         expect![[r#"
-
+            wait
         "#]],
     );
     check(
@@ -258,7 +259,7 @@ fn what_was_found_is_summed_up_once_everything_is_over() {
     check(
         &(two() + "work/1 succeeded one\nwork/2 running"),
         expect![[r#"
-
+            wait
         "#]],
     );
     check(
@@ -270,7 +271,7 @@ fn what_was_found_is_summed_up_once_everything_is_over() {
     check(
         &(two() + "work/1 succeeded one\nwork/2 succeeded two\nsum running"),
         expect![[r#"
-
+            wait
         "#]],
     );
     check(
@@ -299,7 +300,7 @@ fn a_task_that_fails_is_repeated_once_and_then_named() {
     check(
         &(two() + "work/1 succeeded one\nwork/2 failed away\nwork/2/again running"),
         expect![[r#"
-
+            wait
         "#]],
     );
     check(
@@ -472,7 +473,7 @@ fn the_budget_of_the_answer_bounds_everything() {
         &(two() + "work/1 running\nwork/2 failed away"),
         |rules| rules.tokens = Some(1300),
         expect![[r#"
-
+            wait
         "#]],
     );
 }
@@ -490,7 +491,7 @@ fn where_nobody_can_be_asked_that_is_said() {
         &(two() + "work/1 running\nwork/2 succeeded two"),
         |rules| rules.obstacle = Some("no agent"),
         expect![[r#"
-
+            wait
         "#]],
     );
     check_with(
