@@ -4,12 +4,23 @@ use super::fail::fail;
 use super::fated::{Fate, Fated};
 use super::running::Process;
 use super::world::World;
-use loopd_operator::Reconcile;
+use loopd_operator::{Config, Reconcile};
 use loopd_protocol::ConversationId;
 use std::time::Duration;
 
-/// What comes after the end of a story comes by then: a process waits a minute at most before it tries again.
-const AFTER: Duration = Duration::from_secs(70);
+/// What comes after the end of a story comes by then, where somebody has the leases: one request was lost at most, and
+/// the next try comes soon.
+const SOON: Duration = Duration::from_secs(5);
+
+/// The same where the leases of a dead process have to be over first.
+const AFTER_A_LEASE: Duration = Duration::from_secs(15);
+
+/// How long the leases of the processes are: short, so that a story with a death in it is not long.
+const LEASE_S: u32 = 5;
+
+/// The process that dies, and one of another name.
+const ONE: &str = "one";
+const OTHER: &str = "other";
 
 /// A story as it was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +56,7 @@ pub async fn survives<R: Reconcile>(
     let Story { told: expected, requests } = tell(&make, operator, &reconcile, &story, (None, "")).await;
     for (number, name) in requests.iter().enumerate() {
         for fate in [Fate::DieBefore, Fate::DieAfter, Fate::LoseBefore, Fate::LoseAfter] {
-            let next = if number % 2 == 0 { "one" } else { "other" };
+            let next = if number % 2 == 0 { ONE } else { OTHER };
             let Story { told, .. } = tell(&make, operator, &reconcile, &story, (Some(fate.at_any(number)), next)).await;
             if told != expected {
                 fail(format!(
@@ -67,12 +78,17 @@ async fn tell<R: Reconcile>(
 ) -> Story {
     let world = make().await;
     let room = world.room().await;
-    let first = world.start_as(operator, reconcile(), Process { fated, ..Process::named("one") });
+    let process = |name: &str, fated| {
+        let config = Config { lease_s: LEASE_S, ..Config::new(name) };
+        Process { config, fated }
+    };
+    let first = world.start_as(operator, reconcile(), process(ONE, fated));
+    let fated = fated.filter(|fated| fated.fate().is_death());
+    let after = if fated.is_some() && next == OTHER { AFTER_A_LEASE } else { SOON };
     let mut whole = std::pin::pin!(async {
         story(&world, room).await;
-        world.pass(AFTER).await;
+        world.pass(after).await;
     });
-    let fated = fated.filter(|fated| fated.fate().is_death());
     let Some(fated) = fated else {
         whole.await;
         return Story { told: world.told(room).await, requests: first.seen() };
@@ -83,7 +99,7 @@ async fn tell<R: Reconcile>(
     }
     let requests = first.seen();
     first.kill();
-    let _second = world.start_as(operator, reconcile(), Process::named(next));
+    let _second = world.start_as(operator, reconcile(), process(next, None));
     whole.await;
     Story { told: world.told(room).await, requests }
 }

@@ -36,13 +36,13 @@ async fn at_every_request_while_more_is_said() {
     let make = async || {
         let one = json!({"kind": "complex", "tasks": [{"title": "Up", "agent": "finder", "prompt": "up"}]});
         // Slow enough that a process which waits for the leases of the one before comes in time.
-        let slow = json!([{"pace": {"delay_ms": 80_000}, "say": "It is right."}]);
+        let slow = json!([{"pace": {"delay_ms": 20_000}, "say": "It is right."}]);
         let finder = Agent::says("finder", "It is there.");
         World::new([planner(two_tasks(), one, "All."), finder, agent("writer", slow)]).await
     };
     survives(make, ROUTER, Router::default, async |world, room| {
         let said = world.say(room, ROUTER, "Where is it?").await;
-        world.pass(Duration::from_secs(40)).await;
+        world.pass(Duration::from_secs(8)).await;
         world.say(room, ROUTER, "And up?").await;
         assert_eq!(world.answer_of(&said).await, "All.");
     })
