@@ -7,16 +7,20 @@ use crate::prompts::Prompt;
 use crate::{Config, words};
 use loopd_operator::{Cx, Error, call, markdown};
 use loopd_protocol::{
-    ActorKey, ActorKind, Block, Budget, HarnessCallId, KnownBlock, Message, NewCall, OnPark, Place, PlanStep, Say,
-    Target,
+    ActorKey, ActorKind, ArtifactId, Block, Budget, HarnessCallId, KnownBlock, Message, NewCall, OnPark, Place,
+    PlanStep, Say, Target,
 };
 use std::collections::BTreeSet;
 
 /// Bytes of a question, as models are shown it.
 const QUESTION: usize = 256 << 10;
 
-/// Files that go with one call.
+/// Files that go with one call at most, and their bytes: what the platform takes.
 const FILES: usize = 20;
+const FILE_BYTES: u64 = 10 << 20;
+
+/// People who are told of an answer at most.
+const PEOPLE: usize = 20;
 
 /// What the steps of one Reconcile are done with.
 pub(crate) struct Doing<'a> {
@@ -72,7 +76,7 @@ impl Doing<'_> {
         let said = self.board.rounds.iter().flat_map(|round| &round.said).chain(&self.board.fresh);
         let mut people: Vec<ActorKey> = Vec::new();
         for said in said {
-            if !people.contains(&said.from) && people.len() < FILES {
+            if !people.contains(&said.from) && people.len() < PEOPLE {
                 people.push(said.from.clone());
             }
         }
@@ -98,15 +102,22 @@ impl Doing<'_> {
         };
         let actor = role.map(|role| ActorKey::new(ActorKind::Operator, &format!("{}/{role}", self.cx.me().key())));
         let actor = actor.transpose().map_err(Error::own)?;
-        let all = self.board.question().into_iter().chain(self.board.late());
-        let files = all.flat_map(|said| said.files.iter().copied()).take(FILES).collect();
-        let artifacts = if role.is_none() { files } else { Vec::new() };
+        let artifacts = if role.is_none() { self.files() } else { Vec::new() };
         let prompt = self.prompt(ask).await?;
         let (timeout_s, effect_key) = (self.config.timeout_s, name);
         let new =
             NewCall { actor, artifacts, timeout_s, budget, effect_key, on_park: OnPark::Fail, ..call(target, prompt) };
         self.cx.prompt(Place::Work, key, new).await?;
         Ok(())
+    }
+
+    /// The files of what was said that fit, the first ones first. Of the others the models read the names.
+    fn files(&self) -> Vec<ArtifactId> {
+        let mut left = FILE_BYTES;
+        let mut fits = |bytes: u64| left.checked_sub(bytes).inspect(|rest| left = *rest).is_some();
+        let said = self.board.question().into_iter().chain(self.board.late());
+        let files = said.flat_map(|said| &said.files).filter(|(_, bytes)| fits(*bytes));
+        files.map(|(id, _)| *id).take(FILES).collect()
     }
 
     async fn prompt(&mut self, ask: Ask) -> Result<String, Error> {

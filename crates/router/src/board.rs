@@ -26,14 +26,15 @@ pub(crate) struct Saying {
     pub id: MessageId,
     pub from: ActorKey,
     pub text: String,
-    pub files: Vec<ArtifactId>,
+    /// Its files, and how many bytes they have.
+    pub files: Vec<(ArtifactId, u64)>,
 }
 
 impl Saying {
     pub fn of(message: &Message) -> Self {
         let words: Vec<_> = message.blocks.iter().map(Block::words).filter(|words| !words.is_empty()).collect();
         let file = |block: &Block| match block {
-            Block::Known(KnownBlock::Artifact { artifact, .. }) => Some(*artifact),
+            Block::Known(KnownBlock::Artifact { artifact, bytes, .. }) => Some((*artifact, *bytes)),
             _ => None,
         };
         Self {

@@ -149,7 +149,12 @@ pub(super) async fn begin(
     tries: &mut Tries,
 ) -> Result<bool, Error> {
     let at = engine.platform().time();
-    let call = HarnessCall { phase: CallPhase::Running, started_at: Some(at.0), may_have_changed: true, ..stored.call.clone() };
+    let call = HarnessCall {
+        phase: CallPhase::Running,
+        started_at: Some(at.0),
+        may_have_changed: true,
+        ..stored.call.clone()
+    };
     let (id, mark) = (call.id, HarnessCallId(engine.platform().new_id()).to_string());
     let writes = write(&Stored { call, begun_by: mark.clone(), ..stored.clone() }, row.key.clone(), at);
     let expect = vec![expect(Table::Call, row.id, Some(row.rev))];
