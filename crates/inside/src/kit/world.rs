@@ -10,7 +10,7 @@ use loopd_operator::{Desk, Reconcile};
 use loopd_platform::engine::{Executes, TargetSpec};
 use loopd_platform::{Caller, Config, Engine, Paging, Platform, Window};
 use loopd_protocol::{
-    ActorKey, ActorKind, Answer, Block, ConversationId, HarnessCall, KnownBlock, Message, MessageStatus,
+    ActorKey, ActorKind, Answer, Artifact, Block, ConversationId, HarnessCall, KnownBlock, Message, MessageStatus,
     NewConversation, Question, QuestionStatus, Role, Say, Scope,
 };
 use loopd_runtime::{Clock, Entropy, FixedPrograms, Runtime};
@@ -254,13 +254,32 @@ impl World {
     /// # Panics
     /// When the platform refuses it, and when a key is no Actor's.
     pub async fn say_as(&self, who: &str, room: ConversationId, to: &str, text: &str) -> Message {
+        self.say_blocks(who, room, to, vec![Block::Known(KnownBlock::Text { text: text.to_owned() })]).await
+    }
+
+    /// ann says something, with files: their names and what is in them.
+    ///
+    /// # Panics
+    /// As [`World::say_as`], and when the platform does not take a file.
+    pub async fn say_with(&self, room: ConversationId, to: &str, text: &str, files: &[(&str, &[u8])]) -> Message {
+        let mut blocks = vec![Block::Known(KnownBlock::Text { text: text.to_owned() })];
+        for (name, bytes) in files {
+            let file = (*name, "application/octet-stream");
+            let (file, _) =
+                must("the file", self.platform().attach(&caller(ANN), room, "", file, bytes.to_vec()).await);
+            let Artifact { id: artifact, name, media_type, bytes, .. } = file;
+            blocks.push(Block::Known(KnownBlock::Artifact { artifact, name, media_type, bytes }));
+        }
+        self.say_blocks(ANN, room, to, blocks).await
+    }
+
+    async fn say_blocks(&self, who: &str, room: ConversationId, to: &str, blocks: Vec<Block>) -> Message {
         let to: Vec<ActorKey> = if to.is_empty() { Vec::new() } else { vec![key(to)] };
         for operator in to.iter().filter(|to| to.kind() == ActorKind::Operator).map(ActorKey::owner) {
             if self.platform().actor(&operator).await.is_err() {
                 self.announce(operator.as_str()).await;
             }
         }
-        let blocks = vec![Block::Known(KnownBlock::Text { text: text.to_owned() })];
         let say = Say { actor: None, to, reply_to: None, blocks };
         let number = self.said.fetch_add(1, Ordering::SeqCst);
         must("the message", self.engine.say(&caller(who), room, &format!("said/{number}"), say).await).message

@@ -3,8 +3,7 @@
 use crate::{ROUTER, agent, planner, two_tasks, usual};
 use expect_test::{Expect, expect};
 use loopd_inside::kit::{Agent, World};
-use loopd_platform::Caller;
-use loopd_protocol::{Artifact, Block, KnownBlock, Role, Say};
+use loopd_protocol::{ArtifactId, Block, KnownBlock};
 use loopd_router::{Config, Router};
 use serde_json::json;
 use std::time::Duration;
@@ -333,28 +332,25 @@ async fn two_processes_of_it_answer_once() {
     assert_eq!(world.asked("planner").len(), 2);
 }
 
+fn file(block: &Block) -> Option<ArtifactId> {
+    match block {
+        Block::Known(KnownBlock::Artifact { artifact, .. }) => Some(*artifact),
+        _ => None,
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_files_of_the_question_go_with_the_work_as_far_as_they_fit() {
     let world = usual().await;
     let room = world.room().await;
-    let ann = Caller::new("person/ann".parse().unwrap(), Role::Member);
-    let attach = async |name, bytes| {
-        let file = (name, "text/plain");
-        world.platform().attach(&ann, room, "", file, vec![b'x'; bytes]).await.unwrap().0
-    };
-    let files = [attach("a.txt", 5).await, attach("large.txt", 11 << 20).await, attach("b.txt", 7).await];
-    let text = Block::Known(KnownBlock::Text { text: "Where is it?".into() });
-    let block = |file: &Artifact| {
-        let Artifact { id: artifact, name, media_type, bytes, .. } = file.clone();
-        Block::Known(KnownBlock::Artifact { artifact, name, media_type, bytes })
-    };
-    let blocks = std::iter::once(text).chain(files.iter().map(block)).collect();
-    let say = Say { actor: None, to: vec![ROUTER.parse().unwrap()], reply_to: None, blocks };
     let _router = world.start(ROUTER, Router::default());
-    let said = world.platform().say(&ann, room, "", say).await.unwrap().message;
+    let large = vec![b'x'; 11 << 20];
+    let files: [(&str, &[u8]); 3] = [("a.txt", b"a"), ("large.txt", &large), ("b.txt", b"b")];
+    let said = world.say_with(room, ROUTER, "Where is it?", &files).await;
     world.answer_of(&said).await;
     let went: Vec<_> = world.calls(room).await.into_iter().map(|call| (call.target, call.artifacts)).collect();
-    let small = vec![files[0].id, files[2].id];
+    let files: Vec<_> = said.blocks.iter().filter_map(file).collect();
+    let small = vec![files[0], files[2]];
     let expected = [("planner", vec![]), ("finder", small.clone()), ("writer", small), ("planner", vec![])];
     assert_eq!(went, expected.map(|(target, files)| (target.to_owned(), files)));
 }
