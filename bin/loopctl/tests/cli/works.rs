@@ -29,7 +29,44 @@ fn check_lines(world: &World, args: &[&str], expected: Expect) {
 #[test]
 fn work_is_shown_between_question_and_answer() {
     let (world, _served) = answered();
-    check_lines(&world, &["conv", "show", "--work"], expect![""]);
+    check_lines(&world, &["conv", "show", "--work"], expect![[r#"
+        CON1 “Drinks” with person/me, operator/router
+        person/me → operator/router
+          Tea or coffee?
+            plan on demo: succeeded · TIME · 372 tokens
+            operator/router/plan → operator/router
+              {"kind":"complex","tasks":[{"agent":"demo","prompt":"What speaks for i
+            operator/router
+              2 tasks, done side by side.
+              1. What speaks for it (demo)
+              2. What speaks against it (demo)
+              {
+                "kind": "complex",
+                "tasks": [
+                  {
+                    "agent": "demo",
+                    "prompt": "What speaks for it?\npro: Tea or coffee?",
+                    "title": "What speaks for it"
+                  },
+                  {
+                    "agent": "demo",
+                    "prompt": "What speaks against it?\ncontra: Tea or coffee?",
+                    "title": "What speaks against it"
+                  }
+                ]
+              }
+            work/1 on demo: succeeded · TIME · 179 tokens
+            harness/demo → operator/router
+              (demo model) You said: pro: Tea or coffee? I play a script, offline, a
+            work/2 on demo: succeeded · TIME · 182 tokens
+            harness/demo → operator/router
+              (demo model) You said: contra: Tea or coffee? I play a script, offline
+            sum on demo: succeeded · TIME · 392 tokens
+            operator/router/synthesise → operator/router
+              (demo model) You asked: Tea or coffee? I was asked to plan, so I plann
+        operator/router → person/me
+          (demo model) You asked: Tea or coffee? I was asked to plan, so I planned;
+    "#]]);
     let plain = world.loopctl(&["conv", "show", "-o", "jsonl"]).out.lines().count();
     let with_work = world.loopctl(&["conv", "show", "--work", "-o", "jsonl"]).out;
     assert_eq!((plain, with_work.lines().count()), (2, 7));

@@ -410,7 +410,7 @@ const routed = {
     const id = await fresh(page, 'hello');
     await page.evaluate((conversation) => fetch(`/v1/conversations/${conversation}/members`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ add: ['operator/tester'] }) }), id);
     await page.evaluate((conversation) => fetch(`/v1/conversations/${conversation}/messages`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ to: ['operator/tester'], blocks: [{ type: 'text', text: 'Work hard.' }] }) }), id);
-    const [work] = (await operator('GET', `/v1/conversations/${id}/work`)).items;
+    const work = (await operator('GET', `/v1/conversations/${id}/work`)).items.find((one) => one.work_of.operator === 'operator/tester');
     for (const text of HOSTILE) await operator('POST', `/v1/conversations/${work.id}/messages`, { blocks: [{ type: 'markdown', text }, { type: 'plan', steps: [{ text, target: text }] }, { type: 'result', json: { text } }] });
     for (let n = 0; n < 300; n += 1) await operator('POST', `/v1/conversations/${work.id}/messages`, { blocks: [{ type: 'text', text: `Stage number ${n}.` }] });
     await soon('another operator has a line, too', async () => (await line(page).innerText()).includes('tester'));
