@@ -29,7 +29,10 @@ fn check_lines(world: &World, args: &[&str], expected: Expect) {
 #[test]
 fn work_is_shown_between_question_and_answer() {
     let (world, _served) = answered();
-    check_lines(&world, &["conv", "show", "--work"], expect![[r#"
+    check_lines(
+        &world,
+        &["conv", "show", "--work"],
+        expect![[r#"
         CON1 “Drinks” with person/me, operator/router
         person/me → operator/router
           Tea or coffee?
@@ -66,7 +69,8 @@ fn work_is_shown_between_question_and_answer() {
               (demo model) You asked: Tea or coffee? I was asked to plan, so I plann
         operator/router → person/me
           (demo model) You asked: Tea or coffee? I was asked to plan, so I planned;
-    "#]]);
+    "#]],
+    );
     let plain = world.loopctl(&["conv", "show", "-o", "jsonl"]).out.lines().count();
     let with_work = world.loopctl(&["conv", "show", "--work", "-o", "jsonl"]).out;
     assert_eq!((plain, with_work.lines().count()), (2, 7));
@@ -78,15 +82,13 @@ fn work_is_shown_between_question_and_answer() {
 fn the_calls_of_the_work_are_listed_with_their_steps() {
     let (world, _served) = answered();
     let said = world.say(&["call", "list", "--work"]);
-    let steps: Vec<_> = said.lines().map(|line| line.split(' ').skip(1).take(3).collect::<Vec<_>>().join(" ")).collect();
+    let steps: Vec<_> =
+        said.lines().map(|line| line.split(' ').skip(1).take(3).collect::<Vec<_>>().join(" ")).collect();
     let (head, mut rest) = (steps[0].clone(), steps[1..].to_vec());
     // Two that were made in one commit are in no order.
     rest.sort();
     assert_eq!(head, "STEP TARGET STATE");
-    assert_eq!(
-        rest,
-        ["plan demo succeeded", "sum demo succeeded", "work/1 demo succeeded", "work/2 demo succeeded"]
-    );
+    assert_eq!(rest, ["plan demo succeeded", "sum demo succeeded", "work/1 demo succeeded", "work/2 demo succeeded"]);
     assert_eq!(world.loopctl(&["call", "list"]).err, "no calls\n");
     assert_eq!(world.loopctl(&["call", "list", "--work", "--limit", "3", "-o", "name"]).out.lines().count(), 3);
 }
