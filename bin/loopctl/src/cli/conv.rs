@@ -69,6 +69,9 @@ pub enum ConvCommand {
         /// All of them
         #[arg(long, conflicts_with = "limit")]
         all: bool,
+        /// Also what operators did for it: plans, calls, notes
+        #[arg(long)]
+        work: bool,
         /// How it is written.
         #[command(flatten)]
         format: FormatArgs,
@@ -191,6 +194,9 @@ pub struct SendArgs {
     /// Wait no longer than this (exit 124)
     #[arg(long, value_name = "TIME", requires = "wait")]
     pub timeout: Option<Duration>,
+    /// Tell on stderr what is done meanwhile; without it, only where stderr is a terminal
+    #[arg(long, requires = "wait")]
+    pub progress: bool,
     /// How it is written.
     #[command(flatten)]
     pub format: FormatArgs,
@@ -208,6 +214,9 @@ pub struct WatchConvArgs {
     /// Where to begin: now, start, or behind a position
     #[arg(long, value_name = "WHERE", default_value = "now", value_parser = from)]
     pub from: From,
+    /// Also what operators do for it, as it happens: plans, calls, notes
+    #[arg(long)]
+    pub work: bool,
     /// Stop watching after this long (exit 124)
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<Duration>,

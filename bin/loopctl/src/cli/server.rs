@@ -82,6 +82,9 @@ pub enum CallCommand {
         /// The conversation: its id, the beginning of it, or `last`
         #[arg(value_name = "CONV", default_value = "last")]
         conv: String,
+        /// Also those that operators made for its answers, with their steps
+        #[arg(long)]
+        work: bool,
         /// At most this many
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,

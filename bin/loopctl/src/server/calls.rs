@@ -6,7 +6,7 @@ use super::part;
 use super::reach::Reach;
 use super::send::again;
 use super::text_of;
-use super::wait::{self, Awaited};
+use super::wait::{self, Awaited, Patience};
 use crate::cli::{CallArgs, CallCommand, CallStartArgs, LimitArgs};
 use crate::commands::{painted, plain_table, table_text};
 use crate::context::{Context, fresh_key};
@@ -28,7 +28,9 @@ use loopd_protocol::{Budget, CallPhase, HarnessCall, NewCall, OnPark, Steer};
 pub async fn call(context: &Context, args: CallArgs) -> Result<Exit, Problem> {
     let reach = Reach::new(context, &args.server)?;
     match args.command {
-        CallCommand::List { conv, limit, format } => list(context, &reach, (&conv, limit), format.format).await,
+        CallCommand::List { conv, limit, work, format } => {
+            list(context, &reach, (&conv, limit, work), format.format).await
+        }
         CallCommand::Start(args) => start(context, &reach, args).await,
         CallCommand::Targets(format) => targets(&reach, format.format).await,
         CallCommand::Show { call, wait, timeout, format } => {
@@ -40,13 +42,27 @@ pub async fn call(context: &Context, args: CallArgs) -> Result<Exit, Problem> {
     }
 }
 
-async fn list(context: &Context, reach: &Reach, (conv, limit): (&str, u32), format: Format) -> Result<Exit, Problem> {
+async fn list(
+    context: &Context,
+    reach: &Reach,
+    (conv, limit, work): (&str, u32, bool),
+    format: Format,
+) -> Result<Exit, Problem> {
     let conversation = names::conversation(reach, conv).await?;
-    let found = all(limit as usize, async |part| reach.client.calls(conversation, &part).await).await?;
+    let most = limit as usize;
+    let mut found = all(most, async |part| reach.client.calls(conversation, &part).await).await?;
+    if work {
+        for work in reach.client.work(conversation).await? {
+            found.extend(all(most, async |part| reach.client.calls(work.id, &part).await).await?);
+        }
+        found.sort_by_key(|call| std::cmp::Reverse(call.created_at));
+        found.truncate(most);
+    }
     match format {
         Format::Json | Format::Jsonl => output::json_list(format, &found)?,
         Format::Name => found.iter().try_for_each(|one| output::line(&one.id.to_string()))?,
         Format::Table if found.is_empty() => output::note("no calls"),
+        Format::Table if work => output::line(&steps(context, &found))?,
         Format::Table => {
             let mut table = plain_table(["CALL", "TARGET", "STATE", "TOKENS", "COST", "MADE", "PROMPT"]);
             for one in &found {
@@ -65,6 +81,26 @@ async fn list(context: &Context, reach: &Reach, (conv, limit): (&str, u32), form
         }
     }
     Ok(Exit::Completed)
+}
+
+/// Calls by what they are for and what they took.
+fn steps(context: &Context, calls: &[HarnessCall]) -> String {
+    let mut table = plain_table(["CALL", "STEP", "TARGET", "STATE", "TOKENS", "COST", "TOOK", "MADE"]);
+    for one in calls {
+        let (tone, standing) = part::standing(one);
+        let until = one.ended_at.unwrap_or(context.now().0);
+        table.add_row([
+            Cell::new(short(one.id)),
+            Cell::new(excerpt::line(&one.effect_key, 30)),
+            Cell::new(excerpt::line(&one.target, 30)),
+            painted(context.paint, tone, &excerpt::line(&standing, 40)),
+            Cell::new(words::count(one.spent.tokens)),
+            Cell::new(cost(one)),
+            Cell::new(one.started_at.map(|from| part::took(from, until)).unwrap_or_default()),
+            Cell::new(words::ago(TimeMs(one.created_at), context.now())),
+        ]);
+    }
+    table_text(&table)
 }
 
 /// The last line of a prompt: what was asked, behind what was said before.
@@ -128,7 +164,7 @@ async fn start(context: &Context, reach: &Reach, args: CallStartArgs) -> Result<
     }
     if let Some(ear) = ear {
         let awaited = Awaited::Calls(vec![called.call.id]);
-        return wait::wait(context, reach, (conversation, ear), awaited, (args.timeout, format)).await;
+        return wait::wait(context, reach, (conversation, ear), awaited, Patience::new(args.timeout, format)).await;
     }
     match format {
         Format::Json | Format::Jsonl => output::json(format, &called)?,
@@ -158,7 +194,7 @@ async fn show(
     if wait {
         let ear = Ear::open(reach, call.conversation, Start::Now).await?;
         let awaited = Awaited::Calls(vec![id]);
-        return wait::wait(context, reach, (call.conversation, ear), awaited, (timeout, format)).await;
+        return wait::wait(context, reach, (call.conversation, ear), awaited, Patience::new(timeout, format)).await;
     }
     if format != Format::Table {
         return told(&call, format);

@@ -5,6 +5,7 @@ use super::part;
 use super::reach::Reach;
 use super::screen::Screen;
 use super::send::again;
+use super::works;
 use crate::cli::ExportForm;
 use crate::commands::{plain_table, table_text};
 use crate::context::{Context, fresh_key};
@@ -18,6 +19,7 @@ use loopd_kernel::TimeMs;
 use loopd_protocol::{
     ActorKey, ChangeConversation, Conversation, ConversationId, MemberChange, Message, NewConversation,
 };
+use std::collections::HashMap;
 
 /// Messages that one look brings.
 const PAGE: u32 = 200;
@@ -85,30 +87,45 @@ fn members_of(conversation: &Conversation) -> String {
     conversation.members.iter().map(ActorKey::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Shows what was said: the last Messages, or all.
+/// Shows what was said: the last Messages, or all; and what was done for it.
 pub async fn show(
     context: &Context,
     reach: &Reach,
     conv: &str,
-    last: Option<u32>,
+    (last, work): (Option<u32>, bool),
     format: Format,
 ) -> Result<Exit, Problem> {
     let id = names::conversation(reach, conv).await?;
-    let messages = said(reach, id, last).await?;
+    let mut messages = said(reach, id, last).await?;
+    let before = messages.first().map_or(0, |first| first.seq.saturating_sub(1));
+    let mut calls = HashMap::new();
+    if work {
+        let since = messages.first().filter(|_| before > 0).map_or(i64::MIN, |first| first.created_at);
+        let (done, made) = works::said(reach, id, since).await?;
+        messages.extend(done);
+        // One clock has written all of it; what was said here comes first.
+        messages.sort_by_key(|message| message.created_at);
+        calls = made;
+    }
     match format {
         Format::Json | Format::Jsonl => output::json_list(format, &messages)?,
         Format::Name => messages.iter().try_for_each(|one| output::line(&one.id.to_string()))?,
         Format::Table => {
             let conversation = reach.client.conversation(id).await?;
-            let mut screen = Screen::new(std::io::stdout(), context.paint, false);
+            let mut screen = Screen::new(std::io::stdout(), context.paint, false).at(id);
             let title = excerpt::line(&conversation.title, 200);
             let title = if title.is_empty() { title } else { format!(" “{title}”") };
             screen.line(None, &format!("{}{title} with {}", short(id), members_of(&conversation)));
-            let before = messages.first().map_or(0, |first| first.seq.saturating_sub(1));
             if before > 0 {
                 screen.line(None, &format!("{before} before; --all shows them"));
             }
-            messages.iter().for_each(|message| screen.message(message));
+            for message in &messages {
+                if let Some(call) = calls.get(&message.id) {
+                    let (tone, line) = part::called(call);
+                    screen.beside(call.conversation, tone, &line);
+                }
+                screen.message(message);
+            }
             if messages.is_empty() {
                 output::note("nothing was said yet");
             }

@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use crate::problem::Problem;
-use loopd_client::{Follow, Start, Told};
+use loopd_client::{Client, Follow, Start, Told};
 use loopd_protocol::{ConversationId, Delta, FeedEvent};
 
 /// What is heard.
@@ -31,7 +31,15 @@ impl Ear {
     /// # Errors
     /// [`Problem`].
     pub async fn open(reach: &Reach, conversation: ConversationId, start: Start) -> Result<Self, Problem> {
-        let mut follow = Follow::new(reach.client.clone(), vec![format!("conversation/{conversation}")], start);
+        Self::of(reach.client.clone(), conversation, start).await
+    }
+
+    /// As [`Ear::open`], with a client of its own.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub async fn of(client: Client, conversation: ConversationId, start: Start) -> Result<Self, Problem> {
+        let mut follow = Follow::new(client, vec![format!("conversation/{conversation}")], start);
         // The first thing is always where the stream stands.
         follow.next().await?;
         Ok(Self { follow, away: false })

@@ -17,6 +17,7 @@ mod send;
 mod tokens;
 mod wait;
 mod watch;
+mod works;
 
 use crate::cli::{ConvArgs, ConvCommand};
 use crate::context::Context;
@@ -43,8 +44,8 @@ pub async fn conv(context: &Context, args: ConvArgs) -> Result<Exit, Problem> {
         ConvCommand::List { archived, limit, format } => {
             conv::list(context, &reach, (archived, limit), format.format).await
         }
-        ConvCommand::Show { conv, limit, all, format } => {
-            conv::show(context, &reach, &conv, (!all).then_some(limit), format.format).await
+        ConvCommand::Show { conv, limit, all, work, format } => {
+            conv::show(context, &reach, &conv, ((!all).then_some(limit), work), format.format).await
         }
         ConvCommand::Send(args) => send::send(context, &reach, args).await,
         ConvCommand::Watch(args) => watch::watch(context, &reach, args).await,

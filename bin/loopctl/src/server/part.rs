@@ -4,6 +4,7 @@ use crate::layout;
 use crate::paint::Tone;
 use crate::words;
 use loopd_fixture::excerpt;
+use loopd_kernel::MicroUsd;
 use loopd_protocol::{
     AskKind, Block, HarnessCall, KnownBlock, Message, Question, QuestionStatus, Snapshot, ToolStatus,
 };
@@ -172,6 +173,43 @@ pub fn standing(call: &HarnessCall) -> (Tone, String) {
         TimedOut => (Tone::Bad, "timed out".to_owned()),
         Unknown => (Tone::Bad, with("unknown", why)),
     }
+}
+
+/// A call in a line: what it is for, where it executes, how it stands, what it took.
+pub fn called(call: &HarnessCall) -> (Tone, String) {
+    let (tone, standing) = standing(call);
+    let target = excerpt::line(&call.target, 40);
+    let step = excerpt::line(&call.effect_key, 60);
+    let mut line = if step.is_empty() { target } else { format!("{step} on {target}") };
+    line = format!("{line}: {standing}");
+    if let (Some(from), Some(to)) = (call.started_at, call.ended_at) {
+        line = format!("{line} · {}", took(from, to));
+    }
+    if call.spent.tokens > 0 {
+        line = format!("{line} · {}", words::spending(call.spent.tokens, MicroUsd(call.spent.micro_usd)));
+    }
+    (tone, line)
+}
+
+/// The time between two moments.
+pub fn took(from: i64, to: i64) -> String {
+    words::duration(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
+}
+
+/// What an Operator says of its work, in a line; nothing where a call says it, or nothing can be read.
+pub fn noted(message: &Message) -> Option<String> {
+    let of_call = message.origin.as_ref().is_some_and(|origin| origin.call.is_some());
+    if of_call || !message.status.is_final() {
+        return None;
+    }
+    message.blocks.iter().find_map(|block| match part(block)? {
+        Part::Said(text) | Part::Beside(text) | Part::Done(_, text) => Some(excerpt::line(&text, 200)),
+    })
+}
+
+/// Whether a Message tells how far somebody is, and nothing else.
+pub fn is_progress(message: &Message) -> bool {
+    message.blocks.iter().all(|block| matches!(block, Block::Known(KnownBlock::Progress { .. })))
 }
 
 #[cfg(test)]

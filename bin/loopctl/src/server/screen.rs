@@ -6,7 +6,7 @@
 use super::part::{self, Part};
 use crate::paint::{Paint, Tone};
 use loopd_fixture::excerpt;
-use loopd_protocol::{Block, BlockOp, Delta, KnownBlock, Message, MessageId, MessageStatus};
+use loopd_protocol::{Block, BlockOp, ConversationId, Delta, KnownBlock, Message, MessageId, MessageStatus};
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -23,11 +23,19 @@ pub struct Screen<W> {
     streamed: Option<Streamed>,
     /// The cursor stands at the beginning of a line.
     fresh: bool,
+    /// Whose screen it is: what is said elsewhere stands further in.
+    home: Option<ConversationId>,
+    /// What lines begin with now.
+    margin: &'static str,
 }
+
+/// What lines begin with that were not said in the Conversation itself.
+const ELSEWHERE: &str = "    ";
 
 /// What is known of a Message.
 struct Known {
     heading: String,
+    margin: &'static str,
     revision: u64,
     status: MessageStatus,
     blocks: usize,
@@ -45,13 +53,24 @@ struct Streamed {
 
 impl<W: Write> Screen<W> {
     pub fn new(out: W, paint: Paint, live: bool) -> Self {
-        Self { out, paint, live, messages: HashMap::new(), speaker: None, streamed: None, fresh: true }
+        let (messages, home) = (HashMap::new(), None);
+        Self { out, paint, live, messages, speaker: None, streamed: None, fresh: true, home, margin: "" }
+    }
+
+    /// The screen of this Conversation: what is said in others stands further in.
+    pub fn at(self, home: ConversationId) -> Self {
+        Self { home: Some(home), ..self }
+    }
+
+    fn margin_of(&self, conversation: ConversationId) -> &'static str {
+        if self.home.is_none_or(|home| home == conversation) { "" } else { ELSEWHERE }
     }
 
     /// Takes a Message as seen.
     pub fn skip(&mut self, message: &Message) {
         let known = Known {
             heading: part::heading(message),
+            margin: self.margin_of(message.conversation),
             revision: message.revision,
             status: message.status,
             blocks: message.blocks.len(),
@@ -232,19 +251,29 @@ impl<W: Write> Screen<W> {
         let _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
     }
 
+    /// Writes a line about what happens in a Conversation, in its place.
+    pub fn beside(&mut self, conversation: ConversationId, tone: Tone, text: &str) {
+        self.interrupt();
+        self.speaker = None;
+        let (margin, text) = (self.margin_of(conversation), self.paint.tone(tone, text));
+        let _ = writeln!(self.out, "{margin}{text}").and_then(|()| self.out.flush());
+    }
+
     fn heading(&mut self, id: MessageId) {
         if self.speaker.replace(id) == Some(id) {
             return;
         }
         self.break_line();
-        let heading = self.messages.get(&id).map(|known| known.heading.clone()).unwrap_or_default();
-        let _ = writeln!(self.out, "{}", self.paint.bold(heading));
+        let known = self.messages.get(&id).map(|known| (known.margin, known.heading.clone()));
+        let (margin, heading) = known.unwrap_or_default();
+        self.margin = margin;
+        let _ = writeln!(self.out, "{margin}{}", self.paint.bold(heading));
     }
 
     fn write(&mut self, text: &str) {
         for piece in text.split_inclusive('\n') {
             if self.fresh && piece != "\n" {
-                let _ = self.out.write_all(b"  ");
+                let _ = self.out.write_all(self.margin.as_bytes()).and_then(|()| self.out.write_all(b"  "));
             }
             let _ = self.out.write_all(piece.as_bytes());
             self.fresh = piece.ends_with('\n');

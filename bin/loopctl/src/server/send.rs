@@ -4,7 +4,8 @@ use super::follow::Ear;
 use super::names;
 use super::reach::Reach;
 use super::text_of;
-use super::wait::{self, Awaited};
+use super::wait::{self, Awaited, Patience};
+use super::works::Works;
 use crate::attach;
 use crate::cli::SendArgs;
 use crate::context::{Context, fresh_key};
@@ -35,6 +36,8 @@ pub async fn send(context: &Context, reach: &Reach, args: SendArgs) -> Result<Ex
     }
     // Whoever waits listens first: an answer may be quick.
     let ear = if args.wait { Some(Ear::open(reach, conversation, Start::Now).await?) } else { None };
+    let progress = args.wait && (args.progress || output::stderr_is_terminal());
+    let mut works = if progress { Some(Works::open(reach, conversation, Start::Now).await?) } else { None };
     let say = Say { actor: None, to: args.to, reply_to: args.reply_to, blocks };
     let said = again(async || reach.client.say(conversation, &key, &say).await).await;
     let said = said.map_err(|problem| match (problem.code, given) {
@@ -52,7 +55,11 @@ pub async fn send(context: &Context, reach: &Reach, args: SendArgs) -> Result<Ex
         }
         true => Awaited::Reply(said.message.to, said.message.seq),
     };
-    wait::wait(context, reach, (conversation, ear), awaited, (args.timeout, format)).await
+    if let Some(works) = &mut works {
+        works.look().await?;
+    }
+    let patience = Patience { progress, works, ..Patience::new(args.timeout, format) };
+    wait::wait(context, reach, (conversation, ear), awaited, patience).await
 }
 
 /// Sends a request that has a key, again where it may have been lost.

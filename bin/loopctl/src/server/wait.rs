@@ -6,6 +6,7 @@ use super::part;
 use super::questions;
 use super::reach::Reach;
 use super::watch::Watcher;
+use super::works::{self, Works};
 use crate::context::Context;
 use crate::drive::until;
 use crate::exit::Exit;
@@ -14,8 +15,8 @@ use crate::problem::{Code, Problem};
 use loopd_agent::manifest::Duration as Span;
 use loopd_client::Part;
 use loopd_protocol::{
-    ActorKey, ActorKind, Block, CallPhase, ConversationId, Event, HarnessCall, HarnessCallId, KnownBlock, Message,
-    MessageStatus, Question,
+    ActorKey, ActorKind, CallPhase, ConversationId, Event, HarnessCall, HarnessCallId, Message, MessageStatus,
+    Question, QuestionStatus,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,6 +30,25 @@ pub enum Awaited {
     Reply(Vec<ActorKey>, u64),
 }
 
+/// How somebody waits.
+pub struct Patience {
+    /// No longer than this.
+    pub timeout: Option<Span>,
+    /// How the answers are written.
+    pub format: Format,
+    /// What is done meanwhile is told on stderr.
+    pub progress: bool,
+    /// The work that is done for the answer, where it is told.
+    pub works: Option<Works>,
+}
+
+impl Patience {
+    /// Waits, and says nothing of what is done meanwhile.
+    pub const fn new(timeout: Option<Span>, format: Format) -> Self {
+        Self { timeout, format, progress: false, works: None }
+    }
+}
+
 /// Somebody who waits.
 struct Waiting<'a> {
     reach: &'a Reach,
@@ -40,6 +60,8 @@ struct Waiting<'a> {
     news: bool,
     /// The answers are shown as they come.
     live: bool,
+    /// What is done meanwhile is told on stderr.
+    progress: bool,
     format: Format,
 }
 
@@ -52,12 +74,13 @@ pub async fn wait(
     reach: &Reach,
     (conversation, mut ear): (ConversationId, Ear),
     awaited: Awaited,
-    (timeout, format): (Option<Span>, Format),
+    patience: Patience,
 ) -> Result<Exit, Problem> {
+    let Patience { timeout, format, progress, mut works } = patience;
     context.signals.polite();
     let live = format == Format::Table && output::stdout_is_terminal();
     let watcher = Watcher::new(context, reach, conversation);
-    let mut waiting = Waiting { reach, watcher, awaited, calls: BTreeMap::new(), news: true, live, format };
+    let mut waiting = Waiting { reach, watcher, awaited, calls: BTreeMap::new(), news: true, live, progress, format };
     waiting.look().await?;
     let deadline = timeout.map(|timeout| Instant::now() + Duration::from_millis(timeout.ms));
     loop {
@@ -66,6 +89,10 @@ pub async fn wait(
         }
         let heard = tokio::select! {
             heard = ear.next() => heard?,
+            event = works::next(&mut works) => {
+                waiting.work(&event.event);
+                continue;
+            }
             () = context.signals.asked() => {
                 waiting.watcher.screen_done();
                 let later = later(reach, &waiting.awaited, conversation);
@@ -100,6 +127,38 @@ impl Waiting<'_> {
         Ok(())
     }
 
+    /// Tells what an Operator does for the answer.
+    fn work(&mut self, event: &Event) {
+        match event {
+            Event::Call { call } if call.phase != CallPhase::Queued => {
+                self.watcher.note(&format!("… {}", part::called(call).1));
+            }
+            Event::Message { message } => {
+                if let Some(note) = part::noted(message) {
+                    self.watcher.note(&format!("… {note}"));
+                }
+            }
+            Event::Question { question } if question.status == QuestionStatus::Open && question.answer.is_none() => {
+                self.watcher.note(&questions::asks(question));
+                self.watcher.note(&questions::how(self.reach, question));
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells how far it is, unless that stands on the screen.
+    fn told(&mut self, event: &Event) {
+        match event {
+            Event::Message { message } if !self.live && part::is_progress(message) => {
+                if let Some(note) = part::noted(message) {
+                    self.watcher.note(&note);
+                }
+            }
+            Event::Call { call } if self.calls.contains_key(&call.id) && !call.phase.is_final() => self.work(event),
+            _ => {}
+        }
+    }
+
     async fn is_over(&mut self) -> Result<Option<Exit>, Problem> {
         let Awaited::Calls(ids) = &self.awaited else { return Ok(None) };
         if !std::mem::take(&mut self.news) || !rest(self.reach, self.calls.values()).await? {
@@ -116,6 +175,9 @@ impl Waiting<'_> {
                 self.news = true;
                 if self.live && !is_own(&event.event) {
                     self.watcher.event(&event);
+                }
+                if self.progress {
+                    self.told(&event.event);
                 }
                 match event.event {
                     Event::Call { call } => {
@@ -190,8 +252,7 @@ fn is_own(event: &Event) -> bool {
 fn is_reply(awaited: &Awaited, message: &Message) -> bool {
     let Awaited::Reply(from, seq) = awaited else { return false };
     let theirs = from.iter().any(|actor| *actor == message.from || *actor == message.from.owner());
-    let is_progress = |block: &Block| matches!(block, Block::Known(KnownBlock::Progress { .. }));
-    message.seq > *seq && theirs && message.status.is_final() && !message.blocks.iter().all(is_progress)
+    message.seq > *seq && theirs && message.status.is_final() && !part::is_progress(message)
 }
 
 async fn replied(reach: &Reach, message: &Message, (live, format): (bool, Format)) -> Result<Exit, Problem> {

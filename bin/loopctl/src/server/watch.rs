@@ -6,6 +6,7 @@ use super::part;
 use super::questions;
 use super::reach::Reach;
 use super::screen::Screen;
+use super::works::{self, Works};
 use crate::cli::{From, WatchConvArgs};
 use crate::context::Context;
 use crate::drive::until;
@@ -47,17 +48,26 @@ pub async fn watch(context: &Context, reach: &Reach, args: WatchConvArgs) -> Res
         From::Now => (Start::Now, 0),
         From::Position(behind) => (Start::Beginning, behind),
     };
+    let mut works = match args.work {
+        true => Some(Works::open(reach, conversation, start.clone()).await?),
+        false => None,
+    };
     let mut ear = Ear::open(reach, conversation, start).await?;
     let table = args.format.format == Format::Table;
     let mut watcher = Watcher::new(context, reach, conversation);
     if table && args.from == From::Now {
         watcher.seq = last_seq;
         watcher.catch_up().await?;
+        watcher.work_so_far(works.as_ref().map(Works::ids).unwrap_or_default()).await?;
     }
     let deadline = args.timeout.map(|timeout| Instant::now() + Duration::from_millis(timeout.ms));
     loop {
         let heard = tokio::select! {
             heard = ear.next() => heard?,
+            event = works::next(&mut works) => {
+                if table { watcher.work(&event) } else { output::json(Format::Jsonl, &event)? }
+                continue;
+            }
             () = context.signals.asked() => {
                 watcher.screen_done();
                 let again = reach.command(&format!("conv watch {}", names::short(conversation)));
@@ -69,6 +79,11 @@ pub async fn watch(context: &Context, reach: &Reach, args: WatchConvArgs) -> Res
                 return Ok(Exit::TimedOut);
             }
         };
+        if let (Some(works), Heard::Event(event)) = (&mut works, &heard)
+            && let Event::Message { message } = &event.event
+        {
+            works.meet(message).await?;
+        }
         match heard {
             Heard::Event(event) if event.position <= behind => {}
             Heard::Event(event) if !table => output::json(Format::Jsonl, &event)?,
@@ -96,7 +111,7 @@ pub async fn watch(context: &Context, reach: &Reach, args: WatchConvArgs) -> Res
 
 impl<'a> Watcher<'a> {
     pub fn new(context: &'a Context, reach: &'a Reach, conversation: ConversationId) -> Self {
-        let screen = Screen::new(std::io::stdout(), context.paint, output::stdout_is_terminal());
+        let screen = Screen::new(std::io::stdout(), context.paint, output::stdout_is_terminal()).at(conversation);
         Self { context, reach, conversation, screen, asked: HashSet::new(), seq: 0 }
     }
 
@@ -115,6 +130,33 @@ impl<'a> Watcher<'a> {
             self.question(&question);
         }
         Ok(())
+    }
+
+    /// Takes what was said at work as seen, but for what goes on.
+    async fn work_so_far(&mut self, works: Vec<ConversationId>) -> Result<(), Problem> {
+        for work in works {
+            for message in self.reach.client.messages(work, Window::Latest, LATEST).await? {
+                if message.status == MessageStatus::Streaming {
+                    self.screen.message(&message);
+                } else {
+                    self.screen.skip(&message);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what an Operator does.
+    fn work(&mut self, event: &FeedEvent) {
+        match &event.event {
+            Event::Message { message } => self.screen.message(message),
+            Event::Call { call } if call.phase != CallPhase::Queued => {
+                let (tone, line) = part::called(call);
+                self.screen.beside(call.conversation, tone, &line);
+            }
+            Event::Call { .. } | Event::Conversation { .. } => {}
+            _ => self.event(event),
+        }
     }
 
     /// Says something that nobody in the Conversation said.

@@ -17,6 +17,7 @@ mod stores;
 mod tools;
 mod upgrades;
 mod watching;
+mod works;
 mod world;
 
 use expect_test::Expect;

@@ -79,8 +79,19 @@ impl Served {
             world.write(&format!("agents/{name}.yaml"), &manifest);
             world.write(&format!("agents/{name}.json"), &script.replace("WORDS", &words()));
         }
+        Self::with(world, &["serve", "--agents", "agents", "--addr", addr])
+    }
+
+    /// Starts a server with a Router, which has nobody to ask but the demo agent.
+    #[track_caller]
+    pub fn routed(world: &World) -> Self {
+        Self::with(world, &["up", "--model", "demo", "--addr", "127.0.0.1:0"])
+    }
+
+    #[track_caller]
+    fn with(world: &World, args: &[&str]) -> Self {
         let mut command = Command::new(loopd());
-        command.args(["serve", "--agents", "agents", "--addr", addr]).current_dir(world.path("")).env_clear();
+        command.args(args).current_dir(world.path("")).env_clear();
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
         let mut url = None;

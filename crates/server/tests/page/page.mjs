@@ -12,6 +12,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { withRouter } from './router.mjs';
 
 const require = createRequire(join(process.cwd(), 'package.json'));
 const { chromium } = require('playwright-core');
@@ -38,9 +39,9 @@ async function soon(what, fits, ms = 15000) {
 // ---- The server.
 
 let server, address = '127.0.0.1:0';
-function start() {
+function start(...command) {
   return new Promise((done, fail) => {
-    server = spawn(loopd, ['serve', '--data', data, '--addr', address], { stdio: ['ignore', 'pipe', 'pipe'] });
+    server = spawn(loopd, [...(command.length ? command : ['serve']), '--data', data, '--addr', address], { stdio: ['ignore', 'pipe', 'pipe'] });
     let said = '';
     const read = (bytes) => {
       said += bytes;
@@ -355,11 +356,14 @@ try {
   await soon('signed in', async () => (await page.locator('#who').innerText()).includes('person/me'));
   await enter(page, url);
   await soon('a used address does no harm', async () => (await page.locator('#who').innerText()).includes('person/me'));
-  for (const [name, step] of Object.entries(steps)) {
-    if (only && !name.includes(only)) continue;
-    try { await step(page, context); } catch (error) { check(name, false, String(error)); await picture(page, 'failed'); }
-    if (await page.evaluate(() => window.violations.length)) check(`no violation: ${name}`, false, JSON.stringify(await page.evaluate(() => window.violations)));
-  }
+  const take = async (all) => {
+    for (const [name, step] of Object.entries(all)) {
+      if (only && !only.split('|').some((one) => name.includes(one))) continue;
+      try { await step(page, context); } catch (error) { check(name, false, String(error)); await picture(page, 'failed'); }
+      if (await page.evaluate(() => window.violations.length)) check(`no violation: ${name}`, false, JSON.stringify(await page.evaluate(() => window.violations)));
+    }
+  };
+  await take(steps);
   const looks = { light: { colorScheme: 'light' }, dark: { colorScheme: 'dark' }, 'phone-light': { colorScheme: 'light', width: 390 }, 'phone-dark': { colorScheme: 'dark', width: 390 } };
   for (const [name, { colorScheme, width }] of Object.entries(looks)) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
@@ -378,6 +382,19 @@ try {
   const order = [];
   for (let n = 0; n < 40; n += 1) { order.push(await page.evaluate(() => document.activeElement.id || document.activeElement.className || document.activeElement.tagName)); await page.keyboard.press('Tab'); }
   check('the keyboard reaches everything', ['new', 'find', 'row', 'log', 'text', 'to'].every((one) => order.includes(one)), order.join(' '));
+  await kill();
+  await start('up', '--model', 'demo');
+  await page.reload();
+  await soon('the Router is there', async () => (await page.locator('#to option[value="operator/router"]').count()) === 1);
+  await take(withRouter({ check, soon, operator, send, fresh, messages, words, HOSTILE, address }));
+  for (const [name, { colorScheme, width }] of Object.entries(looks)) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.setViewportSize({ width: width ?? 1240, height: width ? 800 : 940 });
+    await page.locator('#log').evaluate((log) => { log.scrollTop = 0; });
+    await picture(page, 'router-' + name);
+    if (!only) await accessible(page, 'router, ' + name);
+    check(`nothing runs over: router, ${name}`, await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector('#log').scrollWidth <= document.querySelector('#log').clientWidth));
+  }
   check('nothing leaves for elsewhere', outside.length === 0, outside.join(' '));
 } finally {
   await browser.close();
