@@ -108,7 +108,9 @@ impl From<Unanswered> for Error {
                 let code = problem.code.clone();
                 match problem.status {
                     409 | 412 => Self::Conflict { code, detail },
-                    429 => Self::Capacity { code, detail, after: None },
+                    429 => {
+                        Self::Capacity { code, detail, after: problem.retry_after_s.map(Duration::from_secs) }
+                    }
                     _ if problem.retryable => Self::Retryable { code, detail },
                     _ => Self::Refused { code, detail },
                 }
@@ -140,4 +142,25 @@ where
         }
     }
     sending().await
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_for_lack_of_room_says_when_to_try_again() {
+        let problem = |status: u16, rest: &str| -> Error {
+            let text = format!(
+                r#"{{"type":"about:blank","title":"","status":{status},"detail":"d","code":"c","retryable":true{rest}}}"#
+            );
+            Unanswered::Refused(serde_json::from_str(&text).unwrap()).into()
+        };
+        let (code, detail) = ("c".to_owned(), "d".to_owned());
+        let after = Some(Duration::from_secs(3));
+        assert_eq!(problem(429, r#","retry_after_s":3"#), Error::Capacity { code, detail, after });
+        assert!(matches!(problem(429, ""), Error::Capacity { after: None, .. }));
+        assert!(matches!(problem(503, r#","retry_after_s":3"#), Error::Retryable { .. }));
+    }
 }

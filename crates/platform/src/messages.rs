@@ -278,6 +278,7 @@ impl Platform {
         draft: &Draft,
     ) -> Result<(Vec<Expect>, Vec<Write>), Error> {
         let at = self.time();
+        heard(by, found, draft)?;
         if let Some(reply_to) = draft.reply_to {
             let row = self.get(Table::Message, RecordId(reply_to.0)).await?;
             if row.is_none_or(|row| row.scope != found.scope()) {
@@ -464,4 +465,17 @@ pub(crate) fn wakes(found: &Found, speaker: &ActorKey, to: &[ActorKey], at: Time
 /// The identity of a Message that follows from something else, for example from a Question.
 pub(crate) fn message_of(name: &str) -> MessageId {
     MessageId(named(name).0)
+}
+
+/// In a work conversation its Operator hears nobody, for it looks at the one that it works for: what would be said to it
+/// there is refused, and not lost. Agents may be asked there by everybody.
+fn heard(by: &Caller, found: &Found, draft: &Draft) -> Result<(), Error> {
+    let Some(work) = &found.stored.work_of else { return Ok(()) };
+    let is_its_own = by.actor.owner() == work.operator;
+    let to_agents = !draft.to.is_empty() && draft.to.iter().all(|to| to.kind() == ActorKind::Harness);
+    if is_its_own || to_agents {
+        return Ok(());
+    }
+    let detail = format!("{} works here and hears nobody: say it in {}", work.operator, work.conversation);
+    Err(Error::invalid("to", detail))
 }

@@ -85,7 +85,8 @@ async fn who_is_removed_is_out_of_the_work_conversations_too() {
     let (room, work) = with_work(&stage).await;
     let (ann, bob) = (person("ann"), person("bob"));
     assert!(stage.platform.conversation(&bob, work).await.is_ok());
-    assert!(stage.platform.say(&bob, work, "", say("And tea?")).await.is_ok());
+    // They are in, and the Operator hears nobody there.
+    assert_eq!(refused(stage.platform.say(&bob, work, "", say("And tea?")).await), "invalid to");
     let change = MemberChange { add: vec![bob.actor.clone()], remove: Vec::new() };
     assert_eq!(refused(stage.platform.change_members(&bob, work, None, change).await), "invalid add");
     let change = MemberChange { add: Vec::new(), remove: vec![bob.actor.clone()] };

@@ -85,3 +85,26 @@ async fn at_work_the_files_of_the_question_are_at_hand_and_no_others() {
     let calls = process.engine.harness_calls(&operator("router"), works[0].id, ALL).await.unwrap().items;
     assert_eq!(calls[0].artifacts.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn at_work_nothing_is_said_that_nobody_hears() {
+    let stage = Stage::new();
+    let process = stage.process(&Paid::default()).await;
+    let room = stage.room().await;
+    stage.platform.say(&person("ann"), room, "", to_router("Hello?")).await.unwrap();
+    let work = stage.platform.work_conversations(&operator("router"), room).await.unwrap()[0].id;
+    let ann = person("ann");
+    for (to, expected) in [
+        (vec![], Some("invalid to")),
+        (vec!["operator/router"], Some("invalid to")),
+        (vec!["person/bob"], Some("invalid to")),
+        (vec!["harness/steps", "operator/router"], Some("invalid to")),
+        (vec!["harness/steps"], None),
+    ] {
+        let say = Say { to: to.iter().map(|to| to.parse().unwrap()).collect(), ..say("done") };
+        let said = process.engine.say(&ann, work, "", say).await;
+        assert_eq!(said.err().map(|error| refused(Err::<(), _>(error))).as_deref(), expected, "{to:?}");
+    }
+    // The Operator itself says there what it does.
+    stage.platform.say(&operator("router"), work, "", say("I plan.")).await.unwrap();
+}

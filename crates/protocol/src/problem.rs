@@ -19,6 +19,9 @@ pub struct Problem {
     pub code: String,
     /// Whether the same request may succeed later.
     pub retryable: bool,
+    /// Seconds until it may be tried again, where the server knows: what its header `Retry-After` says, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_s: Option<u64>,
     /// Where the detail is about one part of the request: its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,

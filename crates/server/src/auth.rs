@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use loopd_platform::Caller;
+use loopd_protocol::Role;
 use std::sync::Arc;
 
 /// The longest secret that is looked at.
@@ -36,7 +37,7 @@ pub(crate) async fn authenticate(State(app): State<App>, request: Request, next:
         Ok(principal) => principal,
         Err(refusal) => return refusal.into_response(),
     };
-    if let Err(refusal) = app.rates.request(principal.who) {
+    if let Err(refusal) = app.rates.request(principal.who, principal.caller.roles.contains(&Role::Operator)) {
         app.metrics.rate_limited(refusal.code());
         return refusal.into_response();
     }

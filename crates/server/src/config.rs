@@ -73,6 +73,10 @@ pub struct Limits {
     pub requests_per_s: u32,
     /// Requests that it may have saved up.
     pub requests_burst: u32,
+    /// The same of the token of an Operator, which asks for many people.
+    pub operator_requests_per_s: u32,
+    /// Requests that it may have saved up.
+    pub operator_requests_burst: u32,
     /// Failed attempts to authenticate per minute of one address, in the long run; as many may come at once.
     pub failures_per_minute: u32,
     /// How long a sign-in code is good.
@@ -99,6 +103,8 @@ impl Default for Limits {
             heartbeat: Duration::from_secs(15),
             requests_per_s: 100,
             requests_burst: 400,
+            operator_requests_per_s: 2000,
+            operator_requests_burst: 8000,
             failures_per_minute: 20,
             code: Duration::from_secs(60),
             codes: 16,

@@ -111,6 +111,7 @@ impl Drop for Slot {
 #[derive(Debug)]
 pub(crate) struct Rates {
     requests: Buckets,
+    of_operators: Buckets,
     failures: Buckets,
     streams: Arc<Slots>,
     uploads: Arc<Slots>,
@@ -118,24 +119,26 @@ pub(crate) struct Rates {
 
 impl Rates {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let per_s = Duration::from_secs(1) / limits.requests_per_s.max(1);
+        let per_s = |times: u32| Duration::from_secs(1) / times.max(1);
         let per_minute = Duration::from_secs(60) / limits.failures_per_minute.max(1);
         Self {
-            requests: Buckets::new(per_s, limits.requests_burst),
+            requests: Buckets::new(per_s(limits.requests_per_s), limits.requests_burst),
+            of_operators: Buckets::new(per_s(limits.operator_requests_per_s), limits.operator_requests_burst),
             failures: Buckets::new(per_minute, limits.failures_per_minute),
             streams: Arc::default(),
             uploads: Arc::default(),
         }
     }
 
-    pub(crate) fn request(&self, who: Who) -> Answer<()> {
-        let wait = self.requests.take(who, Instant::now());
+    pub(crate) fn request(&self, who: Who, is_operator: bool) -> Answer<()> {
+        let requests = if is_operator { &self.of_operators } else { &self.requests };
+        let wait = requests.take(who, Instant::now());
         wait.map_err(|wait| too_many("rate", "too many requests", wait))
     }
 
     /// Whether this one authenticated before: what strangers at the same address do is not held against it.
     pub(crate) fn knows(&self, who: Who) -> bool {
-        self.requests.knows(who)
+        self.requests.knows(who) || self.of_operators.knows(who)
     }
 
     pub(crate) fn may_try(&self, peer: Who) -> Answer<()> {

@@ -189,6 +189,10 @@ impl IntoResponse for Refusal {
             detail,
             code: self.code.to_owned(),
             retryable: self.retryable,
+            retry_after_s: match self.says {
+                Says::RetryAfter(seconds) => Some(seconds),
+                Says::Nothing | Says::Authenticate => None,
+            },
             field: self.field.map(String::from),
         };
         // Strings and numbers always serialise.

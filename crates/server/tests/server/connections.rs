@@ -265,13 +265,13 @@ async fn a_drain_finishes_what_is_under_way_and_takes_nothing_new() {
     // First only balancers are told.
     serving.world.server.unready();
     idle.send(serving.request("GET /readyz", "")).await;
-    let unready = idle.until("\"retryable\":true}").await;
+    let unready = idle.until("\"retry_after_s\":5}").await;
     assert!(status(&unready) == "503" && unready.to_lowercase().contains("retry-after: 5"), "{unready}");
     assert!(unready.contains("\"code\":\"draining\""));
     idle.send(serving.request("GET /healthz", "")).await;
     idle.until("ok\n").await;
     idle.send(serving.request(&format!("GET /v1/stream?feed=conversation/{conversation}"), "")).await;
-    idle.until("\"retryable\":true}").await;
+    idle.until("\"retry_after_s\":5}").await;
 
     serving.stop.send(()).unwrap();
     let said = stream.rest().await;

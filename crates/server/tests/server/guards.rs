@@ -274,6 +274,7 @@ async fn too_many_headers_are_too_many() {
 async fn one_token_that_asks_too_often_waits_and_the_others_do_not() {
     let world = World::configured(|config| {
         (config.limits.requests_per_s, config.limits.requests_burst) = (2, 5);
+        (config.limits.operator_requests_per_s, config.limits.operator_requests_burst) = (2, 7);
     })
     .await;
     let ask = |token: &str| Ask::get("/v1/whoami").by(token);
@@ -282,12 +283,18 @@ async fn one_token_that_asks_too_often_waits_and_the_others_do_not() {
     }
     let got = world.send(ask(&world.ann)).await;
     assert_eq!((got.brief().as_str(), got.header("retry-after")), ("429 rate", "1"));
+    assert_eq!(got.json()["retry_after_s"], 1);
+    // An Operator asks for many.
+    for _ in 0..7 {
+        assert_eq!(world.send(ask(&world.op)).await.brief(), "200");
+    }
+    assert_eq!(world.send(ask(&world.op)).await.brief(), "429 rate");
     assert_eq!(world.send(ask(&world.ben)).await.brief(), "200");
     tokio::time::advance(std::time::Duration::from_millis(500)).await;
     assert_eq!(world.send(ask(&world.ann)).await.brief(), "200");
     assert_eq!(world.send(ask(&world.ann)).await.brief(), "429 rate");
     let text = world.send(Ask::get("/metrics")).await.text();
-    assert!(text.contains("loopd_rate_limited_total{code=\"rate\"} 2"), "{text}");
+    assert!(text.contains("loopd_rate_limited_total{code=\"rate\"} 3"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
