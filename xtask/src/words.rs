@@ -89,6 +89,9 @@ pub struct E2e {
     pub real: bool,
 }
 
+/// An Operator of its own process, by script.
+const INTERVIEW: &str = "examples/interview/demo.sh";
+
 /// Kills real servers in the middle of what they do. The last line is the tally.
 pub fn e2e(root: &Path, e2e: E2e) -> Result<()> {
     let (script, test) = ("scripts/e2e-real", "bin/loopd/tests/e2e.rs");
@@ -97,6 +100,8 @@ pub fn e2e(root: &Path, e2e: E2e) -> Result<()> {
         return run(root, Command::new("bash").arg(script).env("LOOPD_ROUNDS", e2e.rounds.to_string()));
     }
     require(root, test)?;
+    require(root, INTERVIEW)?;
+    tallied(root, Command::new("bash").arg(INTERVIEW), "interview kills=")?;
     let mut command = command(&["test", "--quiet", "--package", "loopd", "--test", "e2e", "--", "--nocapture"]);
     command.env("LOOPD_ROUNDS", e2e.rounds.to_string());
     tallied(root, &mut command, "e2e kills=")
