@@ -7,8 +7,10 @@
 mod floor;
 mod meter;
 mod noop;
+mod operated;
 mod probe;
 mod report;
+mod routed;
 mod serve;
 mod served;
 mod subject;

@@ -1,6 +1,6 @@
 //! One workload in one process.
 
-use crate::{floor, served, turnaround, wire, workload};
+use crate::{floor, operated, routed, served, turnaround, wire, workload};
 use anyhow::{Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -44,6 +44,8 @@ pub fn run(name: &str, parameters: &Parameters) -> Result<Value> {
         "accepted" => served::accepted(parameters),
         "resumed" => served::resumed(parameters),
         "idle" => served::idle(parameters),
+        "wake" => operated::wake(parameters),
+        "answers" => routed::answers(parameters),
         "turnaround" => turnaround::turnaround(parameters),
         _ => bail!("there is no workload of this name"),
     }

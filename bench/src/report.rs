@@ -71,8 +71,27 @@ fn measurements(quick: bool) -> Vec<Measurement> {
         )),
     ]
     .into_iter()
+    .chain(operators(quick))
     .chain(WIRES.iter().zip(0..).flat_map(|((_, name), wire)| streams(name, wire, scale(2000, 500))))
     .collect()
+}
+
+/// W10 and W11: Operators, inside of the server and as processes of their own, and the Router.
+fn operators(quick: bool) -> Vec<Measurement> {
+    let scale = |full: u64, small: u64| if quick { small } else { full };
+    let wake = |conversations: u64, http: u64| {
+        let place = if http == 1 { "over HTTP" } else { "inside" };
+        let rounds = if conversations == 1 { scale(300, 50) } else { scale(5, 2) };
+        let parameters = [("conversations", conversations), ("rounds", rounds), ("http", http)];
+        workload(format!("W10 wake {place}, {conversations} at once"), "wake", &parameters)
+    };
+    let answers = |conversations: u64, rounds: u64, slots: u64| {
+        let parameters = [("conversations", conversations), ("rounds", rounds), ("slots", slots)];
+        workload(format!("W11 answers, {conversations} at once, {slots} slots"), "answers", &parameters)
+    };
+    let wakes = [0, 1].into_iter().flat_map(|http| [1, 100, 1000].map(|conversations| wake(conversations, http)));
+    let many = scale(1000, 200);
+    wakes.chain([answers(1, scale(50, 10), 50), answers(many, 1, 50), answers(many, 1, 400)]).collect()
 }
 
 /// W6 and W7 on one wire: streams of words, streams of single characters at two lengths, and turnaround.

@@ -16,14 +16,14 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 /// Streams that one token may have.
-const STREAMS_PER_TOKEN: u64 = 50;
+pub const STREAMS_PER_TOKEN: u64 = 50;
 
 /// A server in its own process.
-struct Served {
+pub struct Served {
     process: Child,
-    address: String,
+    pub address: String,
     /// The owner's token.
-    admin: String,
+    pub admin: String,
     /// From starting the process to its first answer.
     ready: Duration,
 }
@@ -37,12 +37,18 @@ impl Drop for Served {
 
 impl Served {
     async fn start(folder: &Path) -> Result<Self> {
+        Self::start_as(folder, &["serve"]).await
+    }
+
+    /// With this command and these options.
+    pub async fn start_as(folder: &Path, how: &[&str]) -> Result<Self> {
         let program = std::env::current_exe()?.with_file_name("loopd");
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
         let begun = Instant::now();
         let mut process = Command::new(&program)
-            .args(["serve", "--addr", &address, "--data", "data"])
+            .args(how)
+            .args(["--addr", &address, "--data", "data"])
             .current_dir(folder)
             .stderr(Stdio::piped())
             .spawn()
@@ -62,12 +68,12 @@ impl Served {
         Ok(Self { process, address, admin, ready })
     }
 
-    async fn client(&self, token: &str) -> Result<Client> {
+    pub async fn client(&self, token: &str) -> Result<Client> {
         Client::open(&self.address, token).await
     }
 
     /// So many tokens of people.
-    async fn tokens(&self, count: u64) -> Result<Vec<String>> {
+    pub async fn tokens(&self, count: u64) -> Result<Vec<String>> {
         let mut admin = self.client(&self.admin).await?;
         let mut tokens = Vec::new();
         for number in 0..count {
@@ -78,13 +84,13 @@ impl Served {
         Ok(tokens)
     }
 
-    fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.process.id()
     }
 }
 
 /// One connection.
-struct Client {
+pub struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
     head: String,
@@ -137,7 +143,7 @@ impl Client {
         Ok((status, self.buffer.drain(..length).collect()))
     }
 
-    async fn json(&mut self, method: &str, path: &str, body: &Value) -> Result<Value> {
+    pub async fn json(&mut self, method: &str, path: &str, body: &Value) -> Result<Value> {
         let (status, body) = self.send(method, path, &body.to_string()).await?;
         if !(200..300).contains(&status) {
             bail!("{method} {path}: {status} {}", String::from_utf8_lossy(&body));
@@ -145,14 +151,14 @@ impl Client {
         Ok(serde_json::from_slice(&body)?)
     }
 
-    async fn conversation(&mut self, members: &[String]) -> Result<String> {
+    pub async fn conversation(&mut self, members: &[String]) -> Result<String> {
         let body = json!({ "title": "bench", "members": members });
         let made = self.json("POST", "/v1/conversations", &body).await?;
         Ok(made["id"].as_str().context("no id")?.to_owned())
     }
 
     /// Follows a Conversation; returns once the stream says where it stands.
-    async fn follow(&mut self, conversation: &str, last: Option<&str>) -> Result<()> {
+    pub async fn follow(&mut self, conversation: &str, last: Option<&str>) -> Result<()> {
         let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
         let path = format!("/v1/stream?feed=conversation/{conversation}");
         self.write("GET", &path, &format!("accept: text/event-stream\r\n{last}"), "").await?;
@@ -174,7 +180,7 @@ impl Client {
     }
 
     /// Reads on until this was told.
-    async fn until(&mut self, mark: &str) -> Result<()> {
+    pub async fn until(&mut self, mark: &str) -> Result<()> {
         let mark = mark.as_bytes();
         loop {
             if let Some(at) = self.buffer.windows(mark.len()).position(|window| window == mark) {
@@ -378,6 +384,6 @@ fn mib(pid: u32) -> f64 {
 }
 
 /// CPU time of a process, in microseconds.
-fn cpu_us(pid: u32) -> u64 {
+pub fn cpu_us(pid: u32) -> u64 {
     meter::cpu_us_of(&format!("/proc/{pid}/stat"))
 }

@@ -108,9 +108,7 @@ impl From<Unanswered> for Error {
                 let code = problem.code.clone();
                 match problem.status {
                     409 | 412 => Self::Conflict { code, detail },
-                    429 => {
-                        Self::Capacity { code, detail, after: problem.retry_after_s.map(Duration::from_secs) }
-                    }
+                    429 => Self::Capacity { code, detail, after: problem.retry_after_s.map(Duration::from_secs) },
                     _ if problem.retryable => Self::Retryable { code, detail },
                     _ => Self::Refused { code, detail },
                 }
