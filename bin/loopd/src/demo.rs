@@ -1,14 +1,12 @@
 //! The demo agent, which every server brings along: it plays a script, offline, and is labelled as such.
 
+use crate::targets::BuiltIn;
 use crate::trouble::{Exit, Trouble};
 use loopd_agent::{Agent, Manifest};
 use loopd_assemble::{Ready, model};
 use loopd_providers::Catalogue;
 use loopd_runtime::Program;
 use std::sync::Arc;
-
-/// Its name.
-pub const NAME: &str = "demo";
 
 /// The name of the model that plays scripts.
 pub const MODEL: &str = "demo";
@@ -34,6 +32,14 @@ pub fn agent(catalogue: &Catalogue) -> Result<Ready, Trouble> {
     Ok(Ready { name, description, model: key, unpriced: None, near: None, limits, program })
 }
 
+/// The agent, as servers bring it along.
+///
+/// # Errors
+/// As [`agent`].
+pub fn built_in(catalogue: &Catalogue) -> Result<BuiltIn, Trouble> {
+    Ok(BuiltIn { ready: agent(catalogue)?, demo: true })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +47,6 @@ mod tests {
     #[test]
     fn the_demo_agent_is_one() {
         let agent = agent(&Catalogue::default()).map(|ready| (ready.name, ready.model));
-        assert_eq!(agent.map_err(|trouble| trouble.to_string()), Ok((NAME.to_owned(), MODEL.to_owned())));
+        assert_eq!(agent.map_err(|trouble| trouble.to_string()), Ok(("demo".to_owned(), MODEL.to_owned())));
     }
 }

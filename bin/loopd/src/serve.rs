@@ -1,10 +1,11 @@
 //! From parts to a server, and down again.
 
 use crate::data::{Data, Running};
+use crate::demo;
 use crate::says;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::targets::{self, Targets};
+use crate::targets::{self, Source, Targets};
 use crate::token;
 use crate::trouble::{Exit, Trouble};
 use loopd_platform::engine::Engine;
@@ -25,13 +26,17 @@ use tokio::sync::{mpsc, oneshot};
 pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     // What can be wrong without touching anything comes first.
-    let found = targets::find(&settings)?;
+    let catalogue = targets::catalogue(&settings)?;
+    let built_in = if settings.demo { vec![demo::built_in(&catalogue)?] } else { Vec::new() };
+    let source = Source::new(settings.agents.clone(), catalogue, built_in);
+    let found = source.find()?;
+    let agents = source.agents(&found);
     let listener = listen(settings.addr).await?;
     let address = listener.local_addr().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     let data = Data::open(&settings.data)?;
     let store: Arc<dyn Store> = data.store()?;
     let instance = data.instance()?;
-    let Targets { specs, agents, complaints } = found;
+    let Targets { specs, complaints, .. } = found;
     let usual = Config::default();
     let (slots, queue) = (settings.slots.unwrap_or(usual.slots), settings.queue.unwrap_or(usual.queue));
     let platform = Platform::new(store.clone(), settings.limits.platform(Config { slots, queue, ..usual }));
