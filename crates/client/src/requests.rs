@@ -3,7 +3,7 @@
 use crate::client::{keyed, matching, read, read_text, send};
 use crate::{Client, Error};
 use loopd_protocol::{
-    Actor, ActorKey, ActorKind, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId,
+    Actor, ActorKey, ActorKind, Agent, AgentApplied, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId,
     HarnessCall, HarnessCallId, MemberChange, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question,
     QuestionId, Said, Say, Steer, Steered, Target, Token, TokenId, TokenMade, WhoAmI,
 };
@@ -97,6 +97,31 @@ impl Client {
     /// [`Error`].
     pub async fn targets(&self) -> Result<Page<Target>, Error> {
         self.list("/v1/targets", &Part::default(), &[]).await
+    }
+
+    /// The agents of the server.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn agents(&self) -> Result<Page<Agent>, Error> {
+        self.list("/v1/agents", &Part::default(), &[]).await
+    }
+
+    /// Keeps a manifest, which is YAML, under this name. The same again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn apply_agent(&self, name: &str, manifest: Vec<u8>) -> Result<AgentApplied, Error> {
+        let request = self.request(Method::PUT, &format!("/v1/agents/{name}"), &[]);
+        read(request.header(CONTENT_TYPE, "application/yaml").body(manifest)).await
+    }
+
+    /// Takes the manifest of an agent out.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete_agent(&self, name: &str) -> Result<(), Error> {
+        send(self.request(Method::DELETE, &format!("/v1/agents/{name}"), &[])).await.map(drop)
     }
 
     /// Conversations, the one where something happened last first.
