@@ -2,13 +2,14 @@
 //! every program of loopd that drives Runs.
 //!
 //! Reading order: [`agents`] (one agent), [`folder`] (all of a folder), [`programs`] (the agents of a worker),
-//! [`found`] (what a manifest names on this machine), [`tools`], [`model`] and [`models`], [`obstacle`] (what stands in
+//! [`found`] (what a manifest names on this machine), [`tools`], [`model`] and [`models`], [`machine`] (what models this machine offers), [`obstacle`] (what stands in
 //! the way).
 #![forbid(unsafe_code)]
 
 pub mod agents;
 pub mod folder;
 mod found;
+pub mod machine;
 pub mod model;
 pub mod models;
 pub mod obstacle;

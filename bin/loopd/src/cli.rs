@@ -1,6 +1,8 @@
 //! The command line: what may be written.
 
+use crate::router::HOLDER;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
+use loopd_assemble::machine::Wish;
 use loopd_protocol::{ActorKey, Role};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,12 +12,12 @@ pub const DEFAULT_DATA: &str = "./.loopd";
 
 const EXAMPLES: &str = "\
 Examples:
-  loopd serve                       a server with its demo agent, on this machine only
-  loopd serve --agents ./agents     and with every agent of a folder
+  loopd up                          a server with a Router and whatever model is found here
   loopctl conv new \"First try\"      in another terminal, in the same folder
-  loopctl conv send last \"ask me something\" --to harness/demo --wait
+  loopctl conv send last \"Compare tea and coffee\" --to operator/router --wait
+  loopd serve --agents ./agents     the server alone, with every agent of a folder
 
-docs/server.md is the guide.";
+docs/up.md begins at the beginning; docs/server.md is the guide to the server.";
 
 /// Conversations with durable agents: the server.
 #[derive(Debug, Parser)]
@@ -32,10 +34,65 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Serve with all that answers: a Router, an assistant on the model found here, and the agents of ./agents
+    Up(UpArgs),
     /// Serve until SIGTERM or Ctrl-C; what runs then is released and goes on at the next start
     Serve(ServeArgs),
     /// Make an API token while no server runs; `loopctl token create` does it with one
     Token(TokenArgs),
+    /// Run one of the bundled Operators as a process of its own, beside a server
+    Operator(OperatorArgs),
+}
+
+/// `up`: what `serve` takes, and the model.
+#[derive(Debug, Default, Args)]
+#[command(after_help = "\
+Without --model it takes the provider whose key is in the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY),
+else a model server on this machine (Ollama, vLLM, LM Studio, llama.cpp), else the demo model, which plays a script.
+Agents come from --agents, else from ./agents where that is there, else from `agents` in the data folder.
+The file of --config may have [router], which docs/up.md lists.")]
+pub struct UpArgs {
+    /// anthropic, openai, gemini or local, each also with /NAME; or demo [default: what is found]
+    #[arg(long, value_name = "MODEL", env = "LOOPD_MODEL", hide_env_values = true)]
+    pub model: Option<Wish>,
+    /// What every server takes.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+}
+
+/// `operator`.
+#[derive(Debug, Args)]
+pub struct OperatorArgs {
+    /// Which one.
+    #[command(subcommand)]
+    pub command: OperatorCommand,
+}
+
+/// `operator …`.
+#[derive(Debug, Subcommand)]
+pub enum OperatorCommand {
+    /// Answer questions: plan, have agents work side by side, sum up
+    Router(RouterArgs),
+}
+
+/// `operator router`.
+#[derive(Debug, Args)]
+pub struct RouterArgs {
+    /// The server
+    #[arg(long, value_name = "URL", env = "LOOPD_SERVER", default_value = "http://127.0.0.1:7717", value_hint = ValueHint::Url)]
+    pub server: String,
+    /// A file with its token; without it, LOOPD_TOKEN is
+    #[arg(long, value_name = "FILE", env = "LOOPD_TOKEN_FILE", hide_env_values = true, value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
+    /// A TOML file with [router]
+    #[arg(long, value_name = "FILE", env = "LOOPD_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Its name among processes of this Operator: one that is started again under its name goes on at once
+    #[arg(long, value_name = "NAME", default_value = HOLDER)]
+    pub name: String,
+    /// Write the usual prompts into this folder, for [router] prompts, and do nothing else
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub write_prompts: Option<PathBuf>,
 }
 
 /// `serve`: what the command line and the environment say.

@@ -54,6 +54,16 @@ impl Data {
         self.folder.join(name)
     }
 
+    /// The folder of agents, made when it is missing.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn agents(&self) -> Result<PathBuf, Trouble> {
+        let path = self.path("agents");
+        fs::create_dir_all(&path).map_err(|error| self.wrong(&path, &error))?;
+        Ok(path)
+    }
+
     fn wrong(&self, path: &Path, error: &io::Error) -> Trouble {
         Trouble::new(Exit::Failed, format!("{}: {}", path.display(), words::os(error)))
     }

@@ -1,14 +1,15 @@
 //! The server: Conversations, agents and their durable Runs in one process, over one SQLite file.
 //!
 //! A composition root: it names the store; `loopd-assemble` makes agents of manifests. Reading order: [`cli`],
-//! [`settings`] and [`limits`] (what may be written), [`serve`] (how the parts become a server), [`targets`] and [`demo`] (what can be
-//! called), [`data`] (the folder), [`trouble`] (how things go wrong).
+//! [`settings`] and [`limits`] (what may be written), [`serve`] (how the parts become a server), [`targets`] and [`built_in`] (what can be
+//! called), [`router`] (the Operator that `up` brings along), [`data`] (the folder), [`trouble`] (how things go wrong).
 #![forbid(unsafe_code)]
 
+mod built_in;
 mod cli;
 mod data;
-mod demo;
 mod limits;
+mod router;
 mod says;
 mod serve;
 mod settings;
@@ -18,7 +19,7 @@ mod token;
 mod trouble;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, OperatorArgs, OperatorCommand};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 use trouble::{Exit, Trouble};
@@ -47,7 +48,9 @@ fn work(cli: Cli) -> Result<Exit, Trouble> {
     let runtime = runtime.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     let exit = runtime.block_on(async {
         match cli.command {
-            Command::Serve(args) => serve::serve(settings::read(args)?).await,
+            Command::Up(args) => serve::up(args).await,
+            Command::Serve(args) => serve::serve(settings::read(args)?, None).await,
+            Command::Operator(OperatorArgs { command: OperatorCommand::Router(args) }) => router::run(args).await,
             Command::Token(args) => token::make(args).await,
         }
     });

@@ -1,33 +1,88 @@
 //! From parts to a server, and down again.
 
-use crate::data::{Data, Running};
-use crate::demo;
+use crate::built_in;
+use crate::cli::UpArgs;
+use crate::data::{Data, Running as Announced};
+use crate::router::Running;
 use crate::says;
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::signals::Signals;
-use crate::targets::{self, Source, Targets};
+use crate::targets::{self, BuiltIn, Source, Targets};
 use crate::token;
 use crate::trouble::{Exit, Trouble};
+use loopd_assemble::machine::{self, Wish};
+use loopd_platform::Platform;
 use loopd_platform::engine::Engine;
-use loopd_platform::{Config, Platform};
+use loopd_router::{Config, Router};
 use loopd_runtime::Runtime;
-use loopd_server::{Server, ServerConfig};
+use loopd_server::Server;
 use loopd_store::Store;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
+
+/// What `up` adds to a server.
+#[derive(Debug)]
+pub struct Extra {
+    /// The agent on the model that was found.
+    assistant: Option<BuiltIn>,
+    /// What is said of that.
+    told: String,
+    router: Config,
+}
+
+/// Serves with everything that answers.
+///
+/// # Errors
+/// [`Trouble`]: what has to be there is not.
+pub async fn up(args: UpArgs) -> Result<Exit, Trouble> {
+    let mut settings = settings::read(args.serve)?;
+    let router = settings.router.config()?;
+    let wish = args.model.unwrap_or_default();
+    let servers = if wish.looks_around() { machine::local_servers().await } else { Vec::new() };
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let choice = machine::choose(&wish, &is_set, &servers)?;
+    let catalogue = targets::catalogue(&settings)?;
+    let assistant = choice.as_ref().map(|choice| built_in::assistant(choice, &catalogue)).transpose()?;
+    let told = match choice {
+        Some(choice) => format!("harness/assistant is on {}", choice.told),
+        None if wish == Wish::Demo => "as wished, there is the demo model only".to_owned(),
+        None => format!(
+            "no model was found, so the demo model answers: it plays a script and knows nothing.\n  for a real one set {}, or \
+             start a local server ({}), and start again",
+            machine::PROVIDERS.map(|(_, variable, _)| variable).join(", "),
+            machine::PORTS.map(|(_, who)| who).join(", ")
+        ),
+    };
+    if settings.agents.is_none() {
+        settings.agents = Some(agents_folder(&settings.data)?);
+    }
+    serve(settings, Some(Extra { assistant, told, router })).await
+}
+
+/// `./agents` where it is there, else a folder beside what the server keeps.
+fn agents_folder(data: &Path) -> Result<PathBuf, Trouble> {
+    let near = Path::new("./agents");
+    if near.is_dir() {
+        return Ok(near.to_owned());
+    }
+    Data::open(data)?.agents()
+}
 
 /// Serves until somebody asks to stop.
 ///
 /// # Errors
 /// [`Trouble`]: what has to be there is not.
-pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
+pub async fn serve(settings: Settings, extra: Option<Extra>) -> Result<Exit, Trouble> {
     let mut signals = Signals::listen().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     // What can be wrong without touching anything comes first.
     let catalogue = targets::catalogue(&settings)?;
-    let built_in = if settings.demo { vec![demo::built_in(&catalogue)?] } else { Vec::new() };
+    let demo = settings.demo.then(|| built_in::demo(&catalogue)).transpose()?;
+    let assistant = extra.as_ref().and_then(|extra| extra.assistant.clone());
+    let built_in = assistant.into_iter().chain(demo).collect();
     let source = Source::new(settings.agents.clone(), catalogue, built_in);
     let found = source.find()?;
     let agents = source.agents(&found);
@@ -37,32 +92,23 @@ pub async fn serve(settings: Settings) -> Result<Exit, Trouble> {
     let store: Arc<dyn Store> = data.store()?;
     let instance = data.instance()?;
     let Targets { specs, complaints, .. } = found;
-    let usual = Config::default();
-    let (slots, queue) = (settings.slots.unwrap_or(usual.slots), settings.queue.unwrap_or(usual.queue));
-    let platform = Platform::new(store.clone(), settings.limits.platform(Config { slots, queue, ..usual }));
+    let platform = Platform::new(store.clone(), settings.platform());
     token::keep_admin(&platform, &data, &settings.person).await?;
     let engine = Engine::new(platform, specs)?;
     let (sender, deltas) = mpsc::unbounded_channel();
     let outlet = engine.outlet().await?;
     let runtime = Runtime::builder(store, Arc::new(agents)).outlet(outlet).deltas(sender).start().await?;
     engine.start(runtime, deltas).await?;
-    let config = ServerConfig::new(instance);
-    let config = config.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
-    let config = ServerConfig {
-        person: settings.person,
-        hosts: settings.hosts,
-        origins: settings.origins,
-        private_metrics: settings.private_metrics,
-        limits: settings.limits.server(&config.limits),
-        ..config
-    };
-    let server = Server::new(engine.clone(), config);
+    let (told, router) = extra.map(|extra| (extra.told, extra.router)).unzip();
+    let router = router.map(|config| Running::inside(&engine, config)).transpose()?;
+    let server = Server::new(engine.clone(), settings.server(instance)?);
     let url = format!("http://{address}");
-    data.announce(&Running { address: &url, pid: std::process::id(), version: env!("CARGO_PKG_VERSION") })?;
-    greet(&engine, data.complaint().into_iter().chain(complaints), &url);
-    says::note(&format!("talk with it:  loopctl conv new \"First try\"{}", data.options()));
+    data.announce(&Announced { address: &url, pid: std::process::id(), version: env!("CARGO_PKG_VERSION") })?;
+    greet(&engine, told.into_iter().chain(data.complaint()).chain(complaints), &url, router.is_some());
+    let options = data.options();
+    says::note(&format!("talk with it:  loopctl conv new \"First try\"{options}"));
     offer(&server, &url)?;
-    let exit = until_stopped(&server, (listener, &url), &mut signals).await?;
+    let exit = until_stopped(&server, (listener, &url), router, &mut signals).await?;
     data.withdraw();
     Ok(exit)
 }
@@ -78,10 +124,11 @@ async fn listen(addr: SocketAddr) -> Result<TcpListener, Trouble> {
 }
 
 /// What there is, in a few lines.
-fn greet(engine: &Engine, complaints: impl Iterator<Item = String>, url: &str) {
+fn greet(engine: &Engine, complaints: impl Iterator<Item = String>, url: &str, router: bool) {
     let targets = engine.targets();
     let open = targets.iter().filter(|target| target.unavailable.is_none());
-    let names: Vec<_> = open.map(|target| format!("harness/{}", target.name)).collect();
+    let router = router.then(|| format!("operator/{}", Router::NAME));
+    let names: Vec<_> = router.into_iter().chain(open.map(|target| format!("harness/{}", target.name))).collect();
     let names = if names.is_empty() { "no agent: name a folder with --agents".to_owned() } else { names.join(", ") };
     says::note(&format!("loopd {} serves {url} with {names}", env!("CARGO_PKG_VERSION")));
     for complaint in complaints {
@@ -100,6 +147,7 @@ fn offer(server: &Server, url: &str) -> Result<(), Trouble> {
 async fn until_stopped(
     server: &Server,
     (listener, url): (TcpListener, &str),
+    router: Option<Running>,
     signals: &mut Signals,
 ) -> Result<Exit, Trouble> {
     let (stop, stopped) = oneshot::channel::<()>();
@@ -116,9 +164,15 @@ async fn until_stopped(
         }
     }
     says::note("stopping: what runs is released, and goes on at the next start");
-    drop(stop);
+    let drained = async move {
+        // It gives its leases back while there is somebody to take them.
+        if let Some(router) = router {
+            router.stop().await;
+        }
+        drop(stop);
+    };
     tokio::select! {
-        served = served => ended(served),
+        (served, ()) = futures::future::join(served, drained) => ended(served),
         () = signals.stop.next() => Ok(Exit::Signalled),
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::cli::{DEFAULT_DATA, ServeArgs};
 use crate::limits::Limits;
+use crate::router::RouterSettings;
 use crate::trouble::{Exit, Trouble};
 use loopd_assemble::words;
 use loopd_protocol::{ActorKey, ActorKind};
+use loopd_server::ServerConfig;
 use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -39,6 +41,8 @@ pub struct Settings {
     pub private_metrics: bool,
     /// What is too much.
     pub limits: Limits,
+    /// How the Router works.
+    pub router: RouterSettings,
 }
 
 /// The file.
@@ -57,6 +61,41 @@ struct File {
     origins: Vec<String>,
     private_metrics: bool,
     limits: Limits,
+    router: RouterSettings,
+}
+
+/// How the Router works, as a file says.
+///
+/// # Errors
+/// [`Trouble`] when the file does not read.
+pub fn router(path: Option<&Path>) -> Result<RouterSettings, Trouble> {
+    Ok(path.map(file).transpose()?.unwrap_or_default().router)
+}
+
+impl Settings {
+    /// The platform's configuration.
+    pub fn platform(&self) -> loopd_platform::Config {
+        let usual = loopd_platform::Config::default();
+        let (slots, queue) = (self.slots.unwrap_or(usual.slots), self.queue.unwrap_or(usual.queue));
+        self.limits.platform(loopd_platform::Config { slots, queue, ..usual })
+    }
+
+    /// The server's configuration.
+    ///
+    /// # Errors
+    /// [`Trouble`] when this machine gives no random bytes.
+    pub fn server(&self, instance: [u8; 16]) -> Result<ServerConfig, Trouble> {
+        let usual = ServerConfig::new(instance);
+        let usual = usual.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
+        Ok(ServerConfig {
+            person: self.person.clone(),
+            hosts: self.hosts.clone(),
+            origins: self.origins.clone(),
+            private_metrics: self.private_metrics,
+            limits: self.limits.server(&usual.limits),
+            ..usual
+        })
+    }
 }
 
 /// Puts the settings together.
@@ -82,6 +121,7 @@ pub fn read(args: ServeArgs) -> Result<Settings, Trouble> {
         origins: file.origins,
         private_metrics: file.private_metrics,
         limits: file.limits,
+        router: file.router,
     };
     if !settings.addr.ip().is_loopback() && settings.hosts.is_empty() {
         return Err(Trouble::new(Exit::Usage, format!("{} is reached from other machines", settings.addr))
@@ -105,7 +145,8 @@ fn file(path: &Path) -> Result<File, Trouble> {
     })?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let below = |named: Option<PathBuf>| named.map(|named| folder.join(named));
-    Ok(File { data: below(read.data), agents: below(read.agents), models: below(read.models), ..read })
+    let (data, agents, models) = (below(read.data), below(read.agents), below(read.models));
+    Ok(File { data, agents, models, router: read.router.below(folder), ..read })
 }
 
 #[cfg(test)]
@@ -127,7 +168,7 @@ mod tests {
     #[test]
     fn options_go_before_the_file_and_the_file_before_what_is_usual() {
         let text = "addr = \"127.0.0.1:1\"\ndata = \"kept\"\nagents = \"agents\"\nperson = \"ann\"\nslots = 3\ndemo = false\n\
-                    private-metrics = true\n[limits]\nfeeds = 7";
+                    private-metrics = true\n[limits]\nfeeds = 7\n[router]\ntokens = 9000";
         let args = ServeArgs { slots: Some(9), data: Some("else".into()), ..ServeArgs::default() };
         let expected = Settings {
             addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
@@ -142,6 +183,7 @@ mod tests {
             origins: Vec::new(),
             private_metrics: true,
             limits: toml::from_str("feeds = 7").expect("limits"),
+            router: toml::from_str("tokens = 9000").expect("settings"),
         };
         assert_eq!(with(text, args), Ok(expected));
         let usual = read(ServeArgs::default()).expect("the usual");

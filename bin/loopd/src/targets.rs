@@ -1,6 +1,6 @@
 //! What calls may be made to: the agents of a folder, and those that the server brings along.
 
-use crate::demo;
+use crate::built_in;
 use crate::settings::Settings;
 use crate::trouble::{Exit, Trouble};
 use loopd_assemble::{Agents, Listed, Manner, Ready, load_folder};
@@ -40,10 +40,10 @@ pub struct Targets {
     pub complaints: Vec<String>,
 }
 
-/// Facts about models: the built-in list, and the file of the settings.
+/// What is known of models.
 ///
 /// # Errors
-/// [`Trouble`] when the file does not read.
+/// [`Trouble`] when the file with facts about models does not read.
 pub fn catalogue(settings: &Settings) -> Result<Catalogue, Trouble> {
     let read = |file: &Path| loopd_assemble::models::read(file);
     Ok(settings.models.as_deref().map(read).transpose()?.unwrap_or_default())
@@ -129,5 +129,5 @@ impl Targets {
 
 /// An agent on a scripted model knows nothing either, whoever wrote its script.
 fn is_demo(agent: &Ready) -> bool {
-    agent.model == demo::MODEL
+    agent.model == built_in::DEMO
 }

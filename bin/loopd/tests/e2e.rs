@@ -17,6 +17,8 @@ mod model;
 mod question;
 #[path = "e2e/real.rs"]
 mod real;
+#[path = "e2e/router.rs"]
+mod router;
 #[path = "e2e/stream.rs"]
 mod stream;
 #[path = "e2e/world.rs"]
@@ -61,6 +63,7 @@ async fn e2e_everything_is_complete_and_nothing_is_twice() {
         ("in the middle of a stream", stream::play(rounds).await),
         ("in the middle of a question", question::play(rounds).await),
         ("in the middle of acceptance", acceptance::play(rounds, &mut random).await),
+        ("at each stage of the Router", router::play(rounds, &mut random).await),
     ] {
         println!("  killed {name}: {tally:?}");
         all += tally;

@@ -69,11 +69,14 @@ impl Client {
         id: ConversationId,
         place: Place,
         actor: Option<&ActorKey>,
-        key: &str,
-    ) -> Result<Keyed, Error> {
-        let mut query = vec![("key", key), ("place", place.name())];
+        keys: &[String],
+    ) -> Result<Vec<Keyed>, Error> {
+        let keys = keys.join(" ");
+        let mut query = vec![("key", keys.as_str()), ("place", place.name())];
         query.extend(actor.map(|actor| ("actor", actor.as_str())));
-        read(self.request(Method::GET, &format!("/v1/conversations/{id}/keyed"), &query)).await
+        let page: Page<Keyed> =
+            read(self.request(Method::GET, &format!("/v1/conversations/{id}/keyed"), &query)).await?;
+        Ok(page.items)
     }
 
     /// Begins a Message that goes on; the same key again is the same one.

@@ -1,8 +1,10 @@
 //! The desk of an Operator that runs inside the process of the platform: its requests are calls of the [`Engine`], with
-//! the same answers and refusals as over HTTP.
+//! the same answers and refusals as over HTTP. With the feature `kit`, a whole platform for tests of Operators: `kit`.
 #![forbid(unsafe_code)]
 
 mod ear;
+#[cfg(feature = "kit")]
+pub mod kit;
 
 use async_trait::async_trait;
 use ear::Inner;
@@ -106,9 +108,9 @@ impl Desk for Inside {
         id: ConversationId,
         place: Place,
         actor: Option<&ActorKey>,
-        key: &str,
-    ) -> Result<Keyed, Error> {
-        self.engine.keyed(&self.by, id, (place, actor.cloned(), key)).await.map_err(said)
+        keys: &[String],
+    ) -> Result<Vec<Keyed>, Error> {
+        self.engine.keyed(&self.by, id, (place, actor.cloned(), keys)).await.map_err(said)
     }
 
     async fn turn(&self, id: ConversationId, turn: &Turn) -> Result<Turned, Error> {
@@ -148,3 +150,8 @@ impl Desk for Inside {
         self.engine.platform().withdraw(&self.by, id).await.map_err(said)
     }
 }
+
+/// What the guide shows is compiled; here, because it shows the kit, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/operators.md")]
+struct Guide;

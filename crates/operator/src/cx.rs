@@ -7,8 +7,11 @@ use loopd_protocol::{
     Act, ActorKey, ActorKind, AskKind, Block, Conversation, ConversationId, Handled, HarnessCallId, Keyed, KnownBlock,
     Message, NewCall, NewQuestion, Open, Place, Polled, QuestionId, Say, Target,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+/// Keys that are looked up in one request.
+const KEYS: usize = 50;
 
 /// One Reconcile of one Conversation.
 ///
@@ -27,6 +30,8 @@ pub struct Cx {
     conversation: ConversationId,
     polled: Polled,
     inputs: Arc<[Message]>,
+    /// What was looked up together.
+    known: HashMap<(Place, String), Keyed>,
     acts: Vec<Act>,
     taken: BTreeSet<u64>,
 }
@@ -34,7 +39,7 @@ pub struct Cx {
 impl Cx {
     pub(crate) fn new(desk: Arc<dyn Desk>, me: ActorKey, conversation: ConversationId, polled: Polled) -> Self {
         let inputs = polled.messages.iter().filter(|message| is_input(message, &me)).cloned().collect();
-        Self { desk, me, conversation, polled, inputs, acts: Vec::new(), taken: BTreeSet::new() }
+        Self { desk, me, conversation, polled, inputs, known: HashMap::new(), acts: Vec::new(), taken: BTreeSet::new() }
     }
 
     /// Who the Operator is.
@@ -106,17 +111,45 @@ impl Cx {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn keyed(&self, place: Place, key: &str) -> Result<Keyed, Error> {
+    pub async fn keyed(&mut self, place: Place, key: &str) -> Result<Keyed, Error> {
         self.keyed_by(place, None, key).await
     }
 
+    /// What each of these keys of the Operator did before, in their order. They are looked up together, and
+    /// [`Cx::keyed`], [`Cx::prompt`], [`Cx::ask`] and [`Cx::confirm`] do not look again in this Reconcile.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn keyed_all(&mut self, place: Place, keys: &[String]) -> Result<Vec<Keyed>, Error> {
+        let mut all = Vec::with_capacity(keys.len());
+        for some in keys.chunks(KEYS) {
+            let found = patiently(|| self.desk.keyed(self.conversation, place, None, some)).await?;
+            for (key, found) in some.iter().zip(found) {
+                self.known.insert((place, key.clone()), found.clone());
+                all.push(found);
+            }
+        }
+        Ok(all)
+    }
+
     async fn keyed_by(&self, place: Place, actor: Option<&ActorKey>, key: &str) -> Result<Keyed, Error> {
-        patiently(|| self.desk.keyed(self.conversation, place, actor, key)).await
+        let known = self.known.get(&(place, key.to_owned())).filter(|_| actor.is_none_or(|actor| *actor == self.me));
+        if let Some(known) = known {
+            return Ok(known.clone());
+        }
+        let keys = [key.to_owned()];
+        let found = patiently(|| self.desk.keyed(self.conversation, place, actor, &keys)).await?;
+        Ok(found.into_iter().next().unwrap_or_default())
     }
 
     /// Says a Message. The same key with other words than before is refused as `key_taken`, and with it the Turn.
     pub fn speak(&mut self, place: Place, key: impl Into<String>, say: Say) {
-        self.acts.push(Act::Say { key: key.into(), place, say });
+        self.speak_of(place, key, say, Vec::new());
+    }
+
+    /// As [`Cx::speak`]; the Message names the calls that it is made of, at most 100.
+    pub fn speak_of(&mut self, place: Place, key: impl Into<String>, say: Say, calls: Vec<HarnessCallId>) {
+        self.acts.push(Act::Say { key: key.into(), place, say, calls });
     }
 
     /// Says Markdown to whoever said the Message, as the answer to it.
@@ -330,7 +363,7 @@ mod tests {
         messages(a: ConversationId, b: u64, c: u32) -> Vec<Message>;
         lease(a: ConversationId, b: &loopd_protocol::NewLease) -> loopd_protocol::Lease;
         poll(a: ConversationId, b: u32) -> Polled;
-        keyed(a: ConversationId, b: Place, c: Option<&ActorKey>, d: &str) -> Keyed;
+        keyed(a: ConversationId, b: Place, c: Option<&ActorKey>, d: &[String]) -> Vec<Keyed>;
         turn(a: ConversationId, b: &loopd_protocol::Turn) -> loopd_protocol::Turned;
         begin(a: ConversationId, b: &str, c: &Open) -> Message;
         update(a: MessageId, b: &loopd_protocol::Update) -> Message;

@@ -33,14 +33,14 @@ pub trait Desk: Debug + Send + Sync + 'static {
     async fn lease(&self, id: ConversationId, wish: &NewLease) -> Result<Lease, Error>;
     /// Whole Messages behind the cursor, at most this many.
     async fn poll(&self, id: ConversationId, limit: u32) -> Result<Polled, Error>;
-    /// What a key of this Actor did.
+    /// What each of these keys of this Actor did, in their order; at most 50.
     async fn keyed(
         &self,
         id: ConversationId,
         place: Place,
         actor: Option<&ActorKey>,
-        key: &str,
-    ) -> Result<Keyed, Error>;
+        keys: &[String],
+    ) -> Result<Vec<Keyed>, Error>;
     /// Does a Turn, all of it or nothing.
     async fn turn(&self, id: ConversationId, turn: &Turn) -> Result<Turned, Error>;
     /// Begins a Message that goes on.

@@ -68,9 +68,9 @@ impl Desk for Http {
         id: ConversationId,
         place: Place,
         actor: Option<&ActorKey>,
-        key: &str,
-    ) -> Result<Keyed, Error> {
-        Ok(self.0.keyed(id, place, actor, key).await?)
+        keys: &[String],
+    ) -> Result<Vec<Keyed>, Error> {
+        Ok(self.0.keyed(id, place, actor, keys).await?)
     }
 
     async fn turn(&self, id: ConversationId, turn: &Turn) -> Result<Turned, Error> {

@@ -36,8 +36,3 @@ pub use operator::{Config, Next, Operator, Reconcile};
 pub use question::Asked;
 pub use telling::Telling;
 pub use words::{ask, call, choose, confirm, form, markdown};
-
-/// What the guide shows is compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/operators.md")]
-struct Guide;

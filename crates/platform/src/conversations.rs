@@ -372,7 +372,10 @@ impl Platform {
             row.key.clone_from(&found.row.key);
             let mut writes = vec![put(row, Place::Keep)];
             let new = stored.members.iter().filter(|member| !found.stored.members.contains(member));
-            for member in new {
+            let new: Vec<_> = new.cloned().collect();
+            let (begins, cursors) = self.beginning(&found, &new).await?;
+            writes.extend(cursors);
+            for member in &new {
                 writes.push(membership(id, member, at));
                 writes.push(wake(member, id, "member", at));
             }
@@ -384,7 +387,8 @@ impl Platform {
                 Some((Table::Conversation, found.row.id)),
                 &event,
             ));
-            self.attempt(&mut tries, Batch { expect: vec![found.unchanged()], writes }).await?;
+            let expect = std::iter::once(found.unchanged()).chain(begins).collect();
+            self.attempt(&mut tries, Batch { expect, writes }).await?;
             wrote = revision.is_none();
         }
     }

@@ -7,8 +7,8 @@ use crate::texts::{ADDRESSEES, length, mentions, words};
 use crate::{Caller, Error, Platform};
 use loopd_kernel::TimeMs;
 use loopd_protocol::{
-    ActorKey, ActorKind, Block, ConversationId, ErrorNote, Event, Message, MessageId, MessageStatus, Open, Origin,
-    Said, Say,
+    ActorKey, ActorKind, Block, ConversationId, ErrorNote, Event, HarnessCallId, Message, MessageId, MessageStatus,
+    Open, Origin, Said, Say,
 };
 use loopd_store::{Batch, Expect, List, Place, Query, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,9 @@ pub(crate) struct Stored {
     pub update: Option<String>,
 }
 
+/// Calls that a Message names.
+const NAMED_CALLS: usize = 100;
+
 /// A Message before it is said.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
@@ -72,6 +75,18 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// Names the calls that it is made of: with others, it is another Message.
+    pub(crate) fn made_of(mut self, calls: Vec<HarnessCallId>) -> Result<Self, Error> {
+        if calls.len() > NAMED_CALLS {
+            return Err(Error::invalid("calls", format!("at most {NAMED_CALLS}")));
+        }
+        if !calls.is_empty() {
+            self.request = digest(&(&self.request, &calls));
+            self.origin = Some(Origin { calls, ..Origin::default() });
+        }
+        Ok(self)
+    }
+
     pub(crate) fn stored(&self, at: TimeMs) -> Stored {
         let inline = self.status.is_final();
         Stored {
@@ -297,6 +312,9 @@ impl Platform {
         if found.stored.members.len() + joins.len() > self.config.members {
             return Err(Error::invalid("to", format!("a conversation has at most {} members", self.config.members)));
         }
+        let (begins, cursors) = self.beginning(found, &joins).await?;
+        expects.extend(begins);
+        writes.extend(cursors);
         writes.extend(self.joining(found, joins, at));
         let draft = Draft { to, ..draft.clone() };
         writes.extend(draft.writes(found.id, at));

@@ -74,7 +74,7 @@ fn asking_about(
         AskKind::Ask => KnownBlock::Ask { question: number, prompt },
         AskKind::Confirm | AskKind::Resolve => KnownBlock::Confirm { question: number, prompt },
     };
-    let origin = question.run.clone().map(|run| Origin { call: None, run: Some(run), seq });
+    let origin = question.run.clone().map(|run| Origin { call: None, run: Some(run), seq, calls: Vec::new() });
     let draft = Draft {
         id: question.message,
         from: question.from.clone(),

@@ -5,8 +5,8 @@ use crate::lease::Held;
 use crate::messages::{Stored, Window};
 use crate::rows::{Tries, body, conversation_feed, expect, named, publish, put, record};
 use crate::{Caller, Error, Platform};
-use loopd_protocol::{ActorKey, ConversationId, Event, Handled, Polled};
-use loopd_store::{Batch, Place, Record, RecordId, Table, Write};
+use loopd_protocol::{ActorKey, ActorKind, ConversationId, Event, Handled, Polled};
+use loopd_store::{Batch, Expect, Place, Record, RecordId, Table, Write};
 use serde::{Deserialize, Serialize};
 
 /// A cursor as it is stored.
@@ -64,6 +64,28 @@ impl Platform {
         let row = self.get(Table::Cursor, cursor_id(&by.actor, found.id)).await?;
         let cursor = row.as_ref().map(body::<Cursor>).transpose()?.unwrap_or_default();
         Ok((cursor, row.map(|row| row.rev)))
+    }
+
+    /// What it takes for Operators that become members to begin with what is said from now on: what was said to everybody
+    /// before was not said to them. One that was a member before goes on where it was.
+    pub(crate) async fn beginning(
+        &self,
+        found: &Found,
+        joins: &[ActorKey],
+    ) -> Result<(Vec<Expect>, Vec<Write>), Error> {
+        let (mut expects, mut writes) = (Vec::new(), Vec::new());
+        let operators: Vec<_> = joins.iter().filter(|actor| actor.kind() == ActorKind::Operator).collect();
+        let last = if operators.is_empty() { None } else { self.window(found.scope(), Window::Latest, 1).await?.pop() };
+        let Some(last) = last else { return Ok((expects, writes)) };
+        for actor in operators {
+            let id = cursor_id(actor, found.id);
+            if self.get(Table::Cursor, id).await?.is_none() {
+                let cursor = Cursor { seq: last.place, ..Cursor::default() };
+                expects.push(expect(Table::Cursor, id, None));
+                writes.push(put(record(Table::Cursor, id, found.scope(), &cursor), Place::Keep));
+            }
+        }
+        Ok((expects, writes))
     }
 
     /// The Message with this seq, unless it was erased.

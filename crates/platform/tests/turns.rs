@@ -323,15 +323,15 @@ async fn keys_are_found_and_nothing_of_others() {
     let role = json!({"act": "say", "key": "k", "say": {"actor": "operator/router/plan", "blocks": [{"type": "text", "text": "r"}]}});
     let turn = json!({"epoch": 1, "acts": [speak("k", Place::Here, "k"), role, call("k", Place::Work, "steps"), ask("k", Place::Work)]});
     room.turn(turn).await;
-    let keyed = async |place, actor: Option<&str>, key| {
+    let keyed = async |place, actor: Option<&str>, keys: &str| {
         let actor = actor.map(|actor| actor.parse().unwrap());
-        match room.process.engine.keyed(&room.op, room.id, (place, actor, key)).await {
-            Ok(keyed) => format!(
-                "{:?} {} {}",
-                keyed.message.map(|message| message.seq),
-                keyed.call.is_some(),
-                keyed.question.is_some()
-            ),
+        let keys: Vec<_> = keys.split(' ').map(str::to_owned).collect();
+        let shown = |keyed: &loopd_protocol::Keyed| {
+            let message = keyed.message.as_ref().map(|message| message.seq);
+            format!("{message:?} {} {}", keyed.call.is_some(), keyed.question.is_some())
+        };
+        match room.process.engine.keyed(&room.op, room.id, (place, actor, &keys)).await {
+            Ok(keyed) => keyed.iter().map(shown).collect::<Vec<_>>().join(", "),
             Err(error) => error.code().to_owned(),
         }
     };
@@ -339,7 +339,10 @@ async fn keys_are_found_and_nothing_of_others() {
     assert_eq!(keyed(Place::Here, Some("operator/router/plan"), "k").await, "Some(3) false false");
     assert_eq!(keyed(Place::Work, None, "k").await, "None true true");
     assert_eq!(keyed(Place::Here, None, "other").await, "None false false");
-    assert_eq!(keyed(Place::Here, None, "").await, "invalid");
+    assert_eq!(keyed(Place::Here, None, "other k").await, "None false false, Some(2) false false");
+    for wrong in ["", "a  b", &["k"; 51].join(" ")] {
+        assert_eq!(keyed(Place::Here, None, wrong).await, "invalid", "{wrong:?}");
+    }
     assert_eq!(keyed(Place::Here, Some("person/ann"), "k").await, "forbidden");
 }
 

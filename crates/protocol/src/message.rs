@@ -38,7 +38,7 @@ pub struct ErrorNote {
 }
 
 /// What a Message came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Origin {
     /// The HarnessCall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,6 +49,9 @@ pub struct Origin {
     /// The Entry of its Journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// The HarnessCalls that an Operator made it of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<HarnessCallId>,
 }
 
 /// A Message.

@@ -1,6 +1,6 @@
 //! Turns: what an Operator makes of a Conversation, at once.
 
-use crate::{Handled, HarnessCall, Message, NewCall, NewQuestion, Question, Say};
+use crate::{Handled, HarnessCall, HarnessCallId, Message, NewCall, NewQuestion, Question, Say};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -40,6 +40,10 @@ pub enum Act {
         place: Place,
         /// The Message.
         say: Say,
+        /// The calls of the Operator that it is made of: whoever reads it finds the Journals behind it. At most 100.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schema(max_items = 100)]
+        calls: Vec<HarnessCallId>,
     },
     /// Calls a Harness.
     Call {

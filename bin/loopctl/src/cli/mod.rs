@@ -3,6 +3,7 @@
 mod agent;
 mod ask;
 mod conv;
+mod operator;
 mod records;
 mod run;
 mod server;
@@ -10,6 +11,7 @@ mod server;
 pub use agent::{AgentCommand, ConverseArgs};
 pub use ask::{AnswerArgs, AskArgs, AskCommand};
 pub use conv::{ConvArgs, ConvCommand, ExportForm, From, SendArgs, WatchConvArgs};
+pub use operator::{NewOperatorArgs, OperatorCommand};
 pub use records::{
     DiffArgs, FixtureCommand, ModelShowArgs, ModelsArgs, ModelsCommand, RecordArgs, ReplayArgs, ShowArgs, StoreCommand,
     UpgradeArgs, VerifyArgs,
@@ -117,6 +119,9 @@ pub enum Command {
     /// Talk with an agent, check its manifest
     #[command(subcommand)]
     Agent(AgentCommand),
+    /// Begin an operator of your own
+    #[command(subcommand)]
+    Operator(OperatorCommand),
     /// List what is known of models: price, context window, and from where
     Models(ModelsArgs),
     /// Say what this build, or a changed manifest, would make of the open runs; changes nothing

@@ -1,31 +1,23 @@
-//! `doctor`: is everything here that runs need? Nothing is changed, and no secret is shown.
+//! `doctor`: is everything here that runs and servers need? Nothing is changed, and no secret is shown.
 
+use crate::cli::ServerArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::paint::Tone;
 use crate::problem::Problem;
+use crate::server::reach::{Reach, locate};
 use crate::words;
+use loopd_assemble::machine::{self, LocalServer, Wish};
+use loopd_assemble::{Manner, load_folder};
 use loopd_fixture::excerpt;
 use loopd_providers::catalogue::TABLE;
 use serde::Serialize;
+use std::net::TcpListener;
 use std::path::Path;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-/// Variables in which keys of providers usually are.
-const KEYS: [&str; 6] =
-    ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY"];
-
-/// Where servers with OpenAI's interface usually listen, and which.
-const PORTS: [(u16, &str); 4] = [(11434, "ollama"), (8000, "vllm"), (1234, "LM Studio"), (8080, "llama.cpp")];
-
-/// How long a server on this machine may take.
-const PATIENCE: Duration = Duration::from_millis(400);
-
-/// Bytes of an answer that are read.
-const ANSWER: u64 = 64 * 1024;
+/// Where a server listens unless it is told otherwise.
+const PORT: u16 = 7717;
 
 /// Models of a server that are named.
 const MODELS: usize = 5;
@@ -64,7 +56,11 @@ pub async fn doctor(context: &Context, format: Format) -> Result<Exit, Problem> 
         keys(),
         known(context),
     ];
-    checks.extend(servers().await);
+    let servers = machine::local_servers().await;
+    checks.extend(local(&servers));
+    checks.push(up(&servers));
+    checks.push(agents(context));
+    checks.push(server(context).await);
     checks.push(terminal(context));
     match format {
         Format::Json | Format::Jsonl => output::json_list(format, &checks)?,
@@ -124,8 +120,10 @@ fn driver(context: &Context) -> Check {
 }
 
 fn keys() -> Check {
-    let set: Vec<&str> =
-        KEYS.into_iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect();
+    let set: Vec<&str> = machine::KEYS
+        .into_iter()
+        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        .collect();
     if set.is_empty() {
         return Check::note("keys", "none of the usual variables is set; local servers and the demo model need none");
     }
@@ -146,34 +144,78 @@ fn known(context: &Context) -> Check {
     Check::ok("models", says)
 }
 
-async fn servers() -> Vec<Check> {
-    let mut found = Vec::new();
-    for (port, who) in PORTS {
-        if let Ok(Some(models)) = tokio::time::timeout(PATIENCE, models(port)).await {
-            let names = if models.is_empty() { "no models".into() } else { models.join(", ") };
-            found.push(Check::ok("server", format!("http://127.0.0.1:{port}/v1 ({who}?) serves {names}")));
-        }
+/// The model servers on this machine.
+fn local(servers: &[LocalServer]) -> Vec<Check> {
+    if servers.is_empty() {
+        let ports: Vec<String> = machine::PORTS.iter().map(|(port, _)| port.to_string()).collect();
+        return vec![Check::note("local", format!("no model server on the ports {}", ports.join(", ")))];
     }
-    if found.is_empty() {
-        let ports: Vec<String> = PORTS.iter().map(|(port, _)| port.to_string()).collect();
-        found.push(Check::note("server", format!("no local model server on the ports {}", ports.join(", "))));
-    }
-    found
+    let check = |server: &LocalServer| {
+        let names: Vec<_> = server.models.iter().take(MODELS).map(|id| excerpt::line(id, 60)).collect();
+        let names = if names.is_empty() { "no models".into() } else { names.join(", ") };
+        Check::ok("local", format!("{} ({}?) serves {names}", server.url(), server.who))
+    };
+    servers.iter().map(check).collect()
 }
 
-/// The models that a server on this machine lists; `None` when it is no such server.
-async fn models(port: u16) -> Option<Vec<String>> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
-    let request = format!("GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER).read_to_end(&mut answer).await.ok()?;
-    let answer = String::from_utf8_lossy(&answer);
-    let body = answer.split_once("\r\n\r\n")?.1;
-    let json = body.get(body.find('{')?..=body.rfind('}')?)?;
-    let listed: serde_json::Value = serde_json::from_str(json).ok()?;
-    let models = listed.get("data")?.as_array()?.iter();
-    Some(models.filter_map(|model| model.get("id")?.as_str()).take(MODELS).map(|id| excerpt::line(id, 60)).collect())
+/// Which model `loopd up` would take.
+fn up(servers: &[LocalServer]) -> Check {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match machine::choose(&Wish::Any, &is_set, servers) {
+        Ok(Some(choice)) => Check::ok("up", format!("`loopd up` would use {}", choice.told)),
+        Ok(None) => {
+            Check::note("up", "`loopd up` would use the demo model, which plays a script: nothing else was found")
+        }
+        Err(obstacle) => Check::bad("up", obstacle.what),
+    }
+}
+
+/// The agents that `loopd up` would take from here.
+fn agents(context: &Context) -> Check {
+    let folder = Path::new("./agents");
+    if !folder.is_dir() {
+        return Check::note("agents", "there is no folder ./agents, from which `loopd up` takes manifests");
+    }
+    let found = context.catalogue().map(|catalogue| load_folder(folder, Manner::Task, &catalogue));
+    let listed = match found {
+        Ok(Ok(listed)) => listed,
+        Ok(Err(obstacle)) => return Check::bad("agents", obstacle.what),
+        Err(problem) => return Check::bad("agents", problem.what),
+    };
+    let wrong: Vec<_> = listed.iter().filter_map(|one| one.agent.as_ref().err().map(|why| (&one.file, why))).collect();
+    let ready = listed.len() - wrong.len();
+    let Some((file, why)) = wrong.first() else {
+        return Check::ok("agents", format!("{ready} in ./agents can be called"));
+    };
+    let file = file.file_name().unwrap_or_default().to_string_lossy();
+    let what = why.what.lines().next().unwrap_or_default();
+    let says = format!("{ready} of {} in ./agents can be called; {}: {what}", listed.len(), excerpt::line(&file, 60));
+    Check::note("agents", says)
+}
+
+/// The server of this folder, or whether one could start.
+async fn server(context: &Context) -> Check {
+    let args = ServerArgs::default();
+    let Some(found) = locate(&context.place, &args) else {
+        return match TcpListener::bind(("127.0.0.1", PORT)) {
+            Ok(_) => Check::ok("server", format!("none runs on this folder; port {PORT} is free for one")),
+            Err(error) => {
+                let why = words::os(&error);
+                Check::note(
+                    "server",
+                    format!("none runs on this folder; port {PORT}: {why}; choose another with --addr"),
+                )
+            }
+        };
+    };
+    let asked = async { Ok::<_, Problem>(Reach::at(&context.place, found, &args)?.client.targets().await?.items) };
+    match asked.await {
+        Ok(targets) => {
+            let open = targets.iter().filter(|target| target.unavailable.is_none()).count();
+            Check::ok("server", format!("one runs on this folder; {open} of {} targets take calls", targets.len()))
+        }
+        Err(problem) => Check::bad("server", problem.what),
+    }
 }
 
 fn terminal(context: &Context) -> Check {

@@ -12,6 +12,7 @@ mod models;
 mod record;
 mod replay;
 mod resume;
+mod scaffold;
 mod scan;
 mod show;
 mod start;
@@ -22,8 +23,8 @@ mod watch;
 mod why;
 
 use crate::cli::{
-    ActorCommand, AgentCommand, AskCommand, CallCommand, Command, ConvCommand, FixtureCommand, ModelsCommand, RunArgs,
-    RunCommand, StoreCommand, TokenCommand,
+    ActorCommand, AgentCommand, AskCommand, CallCommand, Command, ConvCommand, FixtureCommand, ModelsCommand,
+    OperatorCommand, RunArgs, RunCommand, StoreCommand, TokenCommand,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -58,6 +59,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
         Command::Agent(AgentCommand::Check { file, format }) => agent::check(context, &file, format.format),
         Command::Agent(AgentCommand::Converse(args)) => crate::chat::chat(context, *args).await,
         Command::Agent(AgentCommand::Schema) => agent::schema(),
+        Command::Operator(OperatorCommand::New(args)) => scaffold::new(&args),
         Command::Models(args) => models::models(context, &args),
         Command::Upgrade(args) => upgrade::upgrade(context, &args).await,
         Command::Doctor(format) => doctor::doctor(context, format.format).await,
@@ -104,6 +106,7 @@ pub fn format(command: &Command) -> Format {
         | Command::Store(StoreCommand::Verify(format))
         | Command::Agent(AgentCommand::Check { format, .. })
         | Command::Doctor(format) => *format,
+        Command::Operator(OperatorCommand::New(args)) => args.format,
         Command::Verify(args) => args.format,
         Command::Replay(args) => args.format,
         Command::Diff(args) => args.format,

@@ -10,7 +10,7 @@ mod follow;
 mod names;
 mod part;
 mod questions;
-mod reach;
+pub mod reach;
 mod refused;
 mod screen;
 mod send;

@@ -14,7 +14,8 @@ use crate::problem::{Code, Problem};
 use loopd_agent::manifest::Duration as Span;
 use loopd_client::Part;
 use loopd_protocol::{
-    ActorKey, ActorKind, CallPhase, ConversationId, Event, HarnessCall, HarnessCallId, Message, MessageStatus, Question,
+    ActorKey, ActorKind, Block, CallPhase, ConversationId, Event, HarnessCall, HarnessCallId, KnownBlock, Message,
+    MessageStatus, Question,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -189,7 +190,8 @@ fn is_own(event: &Event) -> bool {
 fn is_reply(awaited: &Awaited, message: &Message) -> bool {
     let Awaited::Reply(from, seq) = awaited else { return false };
     let theirs = from.iter().any(|actor| *actor == message.from || *actor == message.from.owner());
-    message.seq > *seq && theirs && message.status.is_final()
+    let is_progress = |block: &Block| matches!(block, Block::Known(KnownBlock::Progress { .. }));
+    message.seq > *seq && theirs && message.status.is_final() && !message.blocks.iter().all(is_progress)
 }
 
 async fn replied(reach: &Reach, message: &Message, (live, format): (bool, Format)) -> Result<Exit, Problem> {

@@ -8,6 +8,7 @@ mod input;
 mod long;
 mod models;
 mod once;
+mod operators;
 mod processes;
 mod questions;
 mod runs;

@@ -45,10 +45,16 @@ pub async fn start(rounds: usize) -> FakeModel {
 
 /// How many requests had this as the last line that a person said.
 pub fn asked(fake: &FakeModel, marker: &str) -> usize {
+    asked_with(fake, "", marker)
+}
+
+/// How many requests had the marker in the last line, and the text anywhere in what was said last.
+pub fn asked_with(fake: &FakeModel, within: &str, marker: &str) -> usize {
     let about = |body: &Value| {
         let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
         let last = messages.iter().rfind(|message| message["role"] == "user").map(|message| &message["content"]);
         let text = last.and_then(|content| content.as_str().or_else(|| content[0]["text"].as_str()));
+        let text = text.filter(|text| text.contains(within));
         text.and_then(|text| text.lines().next_back()).is_some_and(|line| line.contains(marker))
     };
     fake.journal().iter().filter(|heard| heard.is_call() && about(&heard.body)).count()

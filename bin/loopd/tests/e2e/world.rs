@@ -19,6 +19,7 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 /// The server, which is killed and started again at the same address.
 pub struct World {
+    command: Vec<String>,
     folder: tempfile::TempDir,
     port: u16,
     server: Option<Child>,
@@ -28,13 +29,21 @@ pub struct World {
 impl World {
     /// A server with one agent, `harness/helper`.
     pub async fn new(agent: &str) -> Self {
+        Self::with(&["serve"], &[("helper", agent.to_owned())]).await
+    }
+
+    /// A server that is started like this, with these agents.
+    pub async fn with(command: &[&str], named: &[(&str, String)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let agents = folder.path().join("agents");
         std::fs::create_dir(&agents).expect("made");
-        std::fs::write(agents.join("helper.yaml"), agent).expect("written");
+        for (name, agent) in named {
+            std::fs::write(agents.join(format!("{name}.yaml")), agent).expect("written");
+        }
         // Nobody else takes it meanwhile: the system hands out others first.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
-        let mut world = Self { folder, port, server: None, kills: 0 };
+        let command = command.iter().map(|part| (*part).to_owned()).collect();
+        let mut world = Self { command, folder, port, server: None, kills: 0 };
         world.start().await;
         world
     }
@@ -43,7 +52,8 @@ impl World {
     pub async fn start(&mut self) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopd"));
         command
-            .args(["serve", "--no-demo", "--agents", "agents", "--data", "data", "--addr"])
+            .args(&self.command)
+            .args(["--no-demo", "--agents", "agents", "--data", "data", "--addr"])
             .arg(format!("127.0.0.1:{}", self.port))
             .current_dir(self.folder.path())
             .env_remove("LOOPD_MODELS")

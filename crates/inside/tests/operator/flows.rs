@@ -1,21 +1,19 @@
 //! What an Operator does when nothing goes wrong, and when something does.
 
-use crate::fate::Fate;
 use crate::script::Script;
-use crate::stage::{Stage, operator, person, say};
-use crate::world::{World, registration, router};
-use loopd_inside::Inside;
-use loopd_operator::{Call, Config, Desk, Operator};
-use loopd_protocol::{CallPhase, NewCall};
-use std::sync::Arc;
+use crate::world::{ROUTER, World, person, registration, router};
+use loopd_inside::kit::{Fate, Fated};
+use loopd_operator::{Call, Config, Operator};
+use loopd_platform::Caller;
+use loopd_protocol::{CallPhase, NewCall, Role};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What is answered to what is said, one after the other.
-async fn check(said: &[&str], fate: Option<(&'static str, usize, Fate)>, expected: &[&str]) -> World {
+async fn check(said: &[&str], fated: Option<Fated>, expected: &[&str]) -> World {
     let world = World::new().await;
-    let _running = world.start("one", Script::named("one"), fate);
+    let _running = world.start("one", Script::named("one"), fated);
     for (number, text) in said.iter().enumerate() {
         world.say(world.room, text).await;
         world.until(world.room, number + 1).await;
@@ -51,8 +49,8 @@ async fn a_message_is_told_once_however_its_writes_are_lost() {
     for fate in [Fate::LoseBefore, Fate::LoseAfter] {
         for (name, count) in [("begin", 1), ("update", 3), ("end", 1)] {
             for number in 0..count {
-                let world = check(&["tell"], Some((name, number, fate)), &["abc"]).await;
-                let told = world.stage.messages(world.room).await.pop().unwrap();
+                let world = check(&["tell"], Some(fate.at(name, number)), &["abc"]).await;
+                let told = world.messages(world.room).await.pop().unwrap();
                 assert_eq!(told.revision, 5, "{fate:?} {name} {number}");
             }
         }
@@ -64,10 +62,10 @@ async fn a_message_is_gone_on_with_by_the_next_process() {
     for (name, number) in [("begin", 0), ("update", 0), ("update", 1), ("update", 2), ("end", 0)] {
         for fate in [Fate::DieBefore, Fate::DieAfter] {
             let world = World::new().await;
-            let first = world.start("one", Script::named("one"), Some((name, number, fate)));
+            let first = world.start("one", Script::named("one"), Some(fate.at(name, number)));
             world.say(world.room, "tell").await;
-            first.desk.happened.notified().await;
-            drop(first);
+            first.happened().await;
+            first.kill();
             let _second = world.start("one", Script::named("two"), None);
             world.until(world.room, 1).await;
             assert_eq!(world.answers(world.room).await, ["abc"], "{fate:?} {name} {number}");
@@ -100,7 +98,7 @@ async fn a_turn_without_room_is_tried_until_there_is() {
     let config = loopd_platform::Config { slots: 1, queue: 0, ..loopd_platform::Config::default() };
     let world = World::with(config).await;
     let other: NewCall = loopd_operator::call("steps", "sleep:3000 done");
-    world.process.engine.call(&person("bob"), world.room, "", other).await.unwrap();
+    world.engine().call(&person("bob"), world.room, "", other).await.unwrap();
     let running = world.start("one", Script::named("one"), None);
     world.say(world.room, "work well").await;
     world.until(world.room, 1).await;
@@ -113,9 +111,10 @@ async fn a_call_is_known_by_its_id_and_goes_on_without_its_handle() {
     let world = World::new().await;
     world.say(world.room, "Hello").await;
     let desk = world.desk();
+    let router = Caller::new(router(), Role::Operator);
     let made = async |prompt: &str| {
         let new = loopd_operator::call("steps", prompt);
-        world.process.engine.call(&operator("router"), world.room, "", new).await.unwrap().call.id
+        world.engine().call(&router, world.room, "", new).await.unwrap().call.id
     };
     let id = made("sleep:2000 well").await;
     let mut call = Call::of(desk.clone(), id).await.unwrap();
@@ -139,21 +138,15 @@ async fn a_call_is_known_by_its_id_and_goes_on_without_its_handle() {
 
 #[tokio::test(start_paused = true)]
 async fn it_is_announced_while_it_runs_and_not_for_long_after() {
-    let stage = Stage::new();
-    let process = stage.process(&crate::stage::agents::Paid::default()).await;
-    let desk: Arc<dyn Desk> = Arc::new(Inside::new(process.engine.clone(), router()));
-    let operator = Operator::new(desk, router(), registration(), Script::named("one"), Config::new("one"));
-    let stop = CancellationToken::new();
-    let stopped = stop.clone();
-    let task = tokio::spawn(async move { operator.run(stopped).await });
-    let online = async || stage.platform.actor(&router()).await.is_ok_and(|actor| actor.online);
+    let world = World::new().await;
+    let running = world.start("one", Script::named("one"), None);
+    let online = async || world.platform().actor(&router()).await.is_ok_and(|actor| actor.online);
     for _ in 0..10 {
-        tokio::time::sleep(Duration::from_secs(50)).await;
+        world.pass(Duration::from_secs(50)).await;
         assert!(online().await);
     }
-    stop.cancel();
-    task.await.unwrap().unwrap();
-    tokio::time::sleep(Duration::from_secs(61)).await;
+    running.stop().await.unwrap();
+    world.pass(Duration::from_secs(61)).await;
     assert!(!online().await);
 }
 
@@ -172,8 +165,8 @@ async fn a_conversation_that_is_deleted_is_forgotten() {
     let running = world.start("one", Script::named("one"), None);
     world.say(world.room, "echo a").await;
     world.until(world.room, 1).await;
-    world.stage.platform.say(&person("ann"), world.room, "", say("echo b")).await.unwrap();
-    world.stage.platform.delete(&person("ann"), world.room).await.unwrap();
+    world.kit.say(world.room, ROUTER, "echo b").await;
+    world.platform().delete(&person("ann"), world.room).await.unwrap();
     tokio::time::sleep(Duration::from_secs(300)).await;
     let counted = running.counted();
     assert_eq!((counted.waiting, counted.running), (0, 0));

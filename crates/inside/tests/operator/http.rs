@@ -1,11 +1,10 @@
 //! The same Operator as a process of its own, against a server that listens on 127.0.0.1.
 
-use crate::fate::{Fate, Fated};
 use crate::script::{Script, words};
-use crate::world::{World, answer_to, registration, router};
+use crate::world::{World, answer_to, router};
 use loopd_client::{Client, Follow, Start, Told};
-use loopd_inside::Inside;
-use loopd_operator::{Config, Desk, Error, Http, Operator, Place, markdown};
+use loopd_inside::kit::{Fate, Fated, Process, Running};
+use loopd_operator::{Desk, Error, Http, Place, markdown};
 use loopd_platform::Caller;
 use loopd_protocol::{Act, Event, NewLease, NewToken, QuestionStatus, Role, Say, Turn};
 use loopd_server::{Server, ServerConfig};
@@ -14,7 +13,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 /// Longer than anything here takes: what does not come by then does not come.
 const NEVER: Duration = Duration::from_secs(60);
@@ -37,7 +35,7 @@ impl Serving {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let config = ServerConfig::new([1; 16]).unwrap();
-        let server = Server::new(world.process.engine.clone(), config);
+        let server = Server::new(world.engine().clone(), config);
         let server = tokio::spawn(async move { drop(server.serve(listener, std::future::pending()).await) });
         Self { world, address, server }
     }
@@ -45,7 +43,7 @@ impl Serving {
     async fn client(&self, actor: &str, role: Role) -> Client {
         let root = Caller::new("person/root".parse().unwrap(), Role::Admin);
         let new = NewToken { name: String::new(), actor: actor.parse().unwrap(), roles: vec![role], days: None };
-        let secret = self.world.stage.platform.make_token(&root, "", new).await.unwrap().secret;
+        let secret = self.world.platform().make_token(&root, "", new).await.unwrap().secret;
         Client::new(&self.address, Some(&secret)).unwrap()
     }
 
@@ -53,11 +51,9 @@ impl Serving {
         Arc::new(Http::new(self.client("operator/router", Role::Operator).await))
     }
 
-    async fn start(&self, fate: Option<(&'static str, usize, Fate)>) -> (Arc<Fated>, JoinHandle<Result<(), Error>>) {
-        let desk = Fated::new(self.desk().await, fate);
-        let script = Script::named("one");
-        let operator = Operator::new(desk.clone(), router(), registration(), script, Config::new("one"));
-        (desk, tokio::spawn(async move { operator.run(CancellationToken::new()).await }))
+    async fn start(&self, fated: Option<Fated>) -> Running<Script> {
+        let process = Process { fated, ..Process::named("one") };
+        Running::start(self.desk().await, &router(), Script::named("one"), process)
     }
 
     /// ann says something and answers what she is asked, until she is answered.
@@ -83,28 +79,27 @@ impl Serving {
     }
 }
 
-async fn check(fate: Option<(&'static str, usize, Fate)>) {
+async fn check(fated: Option<Fated>) {
     let serving = Serving::new().await;
-    let (desk, first) = serving.start(fate).await;
-    let dies = matches!(fate, Some((_, _, Fate::DieBefore | Fate::DieAfter)));
+    let first = serving.start(fated).await;
     let next = async {
-        if !dies {
+        if !fated.is_some_and(|fated| fated.fate().is_death()) {
             return std::future::pending().await;
         }
-        desk.happened.notified().await;
-        first.abort();
-        serving.start(None).await.1.await.unwrap().unwrap();
+        first.happened().await;
+        first.kill();
+        let second = serving.start(None).await;
+        second.happened().await;
     };
     let answer = tokio::select! {
         answer = tokio::time::timeout(NEVER, serving.talk("all of it")) => answer.unwrap(),
-        () = next => panic!("it ended by itself"),
+        () = next => panic!("nothing is to happen to the second"),
     };
-    assert_eq!(answer, "Done: one because, true.", "{fate:?}");
-    let there = serving.world.there(serving.world.room).await;
+    assert_eq!(answer, "Done: one because, true.", "{fated:?}");
+    let there = serving.world.told(serving.world.room).await;
     let counted = |what: &str| there.matches(what).count();
-    let of = [counted("I begin."), counted("ask W"), counted("confirm"), counted("Done:"), counted("at work, 2 calls")];
-    assert_eq!((of, serving.world.paid.load(Ordering::SeqCst)), ([1, 2, 1, 1, 1], 2), "{fate:?}: {there}");
-    first.abort();
+    let of = [counted("I begin."), counted("ask W"), counted("confirm"), counted("Done:"), counted("call of steps")];
+    assert_eq!((of, serving.world.paid.load(Ordering::SeqCst)), ([1, 2, 1, 1, 2], 2), "{fated:?}: {there}");
 }
 
 #[tokio::test]
@@ -116,7 +111,7 @@ async fn the_same_script_runs_in_a_process_of_its_own() {
 async fn and_may_die_at_every_turn() {
     for number in 0..5 {
         for fate in [Fate::DieBefore, Fate::DieAfter, Fate::LoseAfter] {
-            check(Some(("turn", number, fate))).await;
+            check(Some(fate.at("turn", number))).await;
         }
     }
 }
@@ -129,13 +124,13 @@ async fn refusals_are_the_same_as_in_process() {
     let hello = Say { to: vec![router()], ..markdown("Hello") };
     client.say(room, "", &hello).await.unwrap();
     let over_http = serving.desk().await;
-    let inside: Arc<dyn Desk> = Arc::new(Inside::new(serving.world.process.engine.clone(), router()));
+    let inside = serving.world.desk();
     let wish = NewLease { holder: "one".into(), epoch: None, lease_s: 30 };
     assert_eq!(over_http.lease(room, &wish).await.unwrap().epoch, 1);
     assert_eq!(inside.lease(room, &wish).await.unwrap().epoch, 2);
     let turn = |epoch: u64, key: &str, text: &str| Turn {
         epoch,
-        acts: vec![Act::Say { key: key.into(), place: Place::Work, say: markdown(text) }],
+        acts: vec![Act::Say { key: key.into(), place: Place::Work, say: markdown(text), calls: Vec::new() }],
         handled: None,
     };
     assert!(inside.turn(room, &turn(2, "a", "a")).await.is_ok());

@@ -1,38 +1,36 @@
 //! An Operator dies, or its line does, at every request; another process of it goes on.
 
-use crate::fate::Fate;
 use crate::script::Script;
-use crate::world::{Running, World};
+use crate::steps::Paid;
+use crate::world::{ROUTER, World, platform};
 use expect_test::expect;
+use loopd_inside::kit::{Fate, survives};
 use loopd_operator::Error;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// The story in which everything happens.
-const STORY: &str = "all of it";
-
-async fn told(fate: Option<(&'static str, usize, Fate)>, next: &str) -> (String, Vec<&'static str>) {
-    let world = World::new().await;
-    let first = world.start("one", Script::named("one"), fate);
-    world.say(world.room, STORY).await;
-    let dies = matches!(fate, Some((_, _, Fate::DieBefore | Fate::DieAfter)));
-    let mut second: Option<Running> = None;
-    if dies {
-        tokio::select! {
-            () = first.desk.happened.notified() => {}
-            () = world.until(world.room, 1) => panic!("it does not come that far: {fate:?}"),
-        }
-        first.task.abort();
-        second = Some(world.start(next, Script::named("two"), None));
-    }
-    world.until(world.room, 1).await;
-    let seen = first.desk.seen();
-    drop((first, second));
-    (world.there(world.room).await, seen)
-}
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_done_twice_and_nothing_is_lost_wherever_it_dies() {
-    let (expected, seen) = told(None, "").await;
+    let all_paid = Mutex::new(Vec::new());
+    let make = async || {
+        let paid = Paid::default();
+        all_paid.lock().unwrap().push(paid.clone());
+        platform(loopd_platform::Config::default(), &paid).await
+    };
+    let story = survives(
+        make,
+        ROUTER,
+        || Script::named("one"),
+        async |world, room| {
+            let said = world.say(room, ROUTER, "all of it").await;
+            world.answer(&world.question(room).await, "one").await;
+            world.answer(&world.question(room).await, "because").await;
+            world.accept(&world.question(room).await).await;
+            world.answer_of(&said).await;
+        },
+    )
+    .await;
     expect![[r#"
         1 person/ann > operator/router [completed]
             text all of it
@@ -52,7 +50,7 @@ async fn nothing_is_done_twice_and_nothing_is_lost_wherever_it_dies() {
             reply Answered 
         9 operator/router > person/ann [completed]
             markdown Done: one because, true.
-        at work, 2 calls
+        at work
         1 harness/steps > operator/router [completed]
             tool pay {"amount":1} Done 1
             result one
@@ -63,30 +61,26 @@ async fn nothing_is_done_twice_and_nothing_is_lost_wherever_it_dies() {
             markdown one
         4 harness/steps > operator/router [completed]
             markdown two
-        paid 2, unhandled 0
+        call of steps succeeded
+        call of steps succeeded
+        operator/router has 0 conversations to look at
         listen unhandled conversation lease poll keyed keyed turn conversation poll keyed keyed keyed turn poll keyed keyed keyed keyed turn poll keyed keyed keyed keyed keyed turn poll keyed keyed keyed keyed keyed turn
-    "#]].assert_eq(&format!("{expected}{}\n", seen.join(" ")));
-    for (number, name) in seen.iter().enumerate() {
-        for fate in [Fate::DieBefore, Fate::DieAfter, Fate::LoseBefore, Fate::LoseAfter] {
-            // The next process has the name of the first, or waits until the lease is over.
-            let next = if number % 2 == 0 { "one" } else { "other" };
-            let (there, _) = told(Some(("", number, fate)), next).await;
-            assert_eq!(there, expected, "{fate:?} at request {number}, {name}");
-        }
-    }
+    "#]].assert_eq(&format!("{}{}\n", story.told, story.requests.join(" ")));
+    let all_paid: Vec<_> = all_paid.lock().unwrap().iter().map(|paid| paid.load(Ordering::SeqCst)).collect();
+    assert_eq!(all_paid, vec![2; 1 + 4 * story.requests.len()]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_two_processes_the_stale_one_commits_nothing() {
     let world = World::new().await;
-    let first = world.start("one", Script::named("one"), Some(("turn", 0, Fate::Hold)));
+    let first = world.start("one", Script::named("one"), Some(Fate::Hold.at("turn", 0)));
     world.say(world.room, "echo Hello").await;
-    first.desk.happened.notified().await;
+    first.happened().await;
     let second = world.start("two", Script::named("two"), None);
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!((second.counted().elsewhere > 0, second.counted().reconciles), (true, 0));
     world.until(world.room, 1).await;
-    first.desk.release.notify_one();
+    first.release();
     world.until(world.room, 1).await;
     assert_eq!(world.answers(world.room).await, ["Hello, says two"]);
     assert_eq!((first.counted().fenced, first.counted().turns, second.counted().turns), (1, 0, 1));
@@ -97,7 +91,7 @@ async fn two_processes_at_once_answer_everything_once() {
     let world = World::new().await;
     let mut rooms = vec![world.room];
     for _ in 0..7 {
-        rooms.push(world.stage.open("ann", &["operator/router"]).await.id);
+        rooms.push(world.room().await);
     }
     let running = [("one", "x"), ("one", "y"), ("three", "z")]
         .map(|(holder, name)| world.start(holder, Script::named(name), None));
@@ -119,14 +113,13 @@ async fn two_processes_at_once_answer_everything_once() {
 #[tokio::test(start_paused = true)]
 async fn one_that_is_stopped_ends_what_it_began_and_gives_its_leases_back() {
     let world = World::new().await;
-    let first = world.start("one", Script::named("one"), Some(("turn", 0, Fate::Hold)));
+    let first = world.start("one", Script::named("one"), Some(Fate::Hold.at("turn", 0)));
     world.say(world.room, "echo a").await;
-    first.desk.happened.notified().await;
-    first.stop.cancel();
+    first.happened().await;
+    first.begin_to_stop();
     world.say(world.room, "echo b").await;
-    first.desk.release.notify_one();
-    let mut first = first;
-    let ended: Result<(), Error> = (&mut first.task).await.unwrap();
+    first.release();
+    let ended: Result<(), Error> = first.stop().await;
     assert_eq!(ended, Ok(()));
     assert_eq!(world.answers(world.room).await, ["a, says one"]);
     let second = world.start("two", Script::named("two"), None);

@@ -2,11 +2,11 @@
 //! 127.0.0.1.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod fate;
 mod flows;
 mod http;
 mod kills;
+mod kit;
 mod script;
-#[path = "../../../platform/tests/stage/mod.rs"]
-mod stage;
+#[path = "../../../platform/tests/stage/steps.rs"]
+mod steps;
 mod world;

@@ -1,25 +1,30 @@
-//! A platform, people who answer, and processes of the Operator `router`.
+//! A platform with the agent `steps`, people who answer, and processes of the Operator `router`.
 
-use crate::fate::{Fate, Fated};
 use crate::script::{Script, words};
-use crate::stage::agents::{Paid, Process};
-use crate::stage::{ALL, Stage, person, say};
-use loopd_inside::Inside;
-use loopd_operator::{Config, Counted, Desk, Operator};
-use loopd_protocol::{ActorKey, AskKind, ConversationId, Message, MessageStatus, Question, Registration, Say};
+use crate::steps::{Paid, steps};
+use loopd_inside::kit::{self, Fated, Process, Running};
+use loopd_kernel::Limits;
+use loopd_operator::Desk;
+use loopd_platform::engine::{Executes, TargetSpec};
+use loopd_platform::{Caller, Paging};
+use loopd_protocol::{ActorKey, AskKind, ConversationId, Message, MessageStatus, Question, Registration, Role};
 use serde_json::json;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+
+pub const ROUTER: &str = "operator/router";
 
 pub fn router() -> ActorKey {
-    "operator/router".parse().unwrap()
+    ROUTER.parse().unwrap()
 }
 
 pub fn registration() -> Registration {
     Registration { name: "Router".into(), description: "Does as it is told.".into(), lease_s: 60 }
+}
+
+pub fn person(name: &str) -> Caller {
+    Caller::new(format!("person/{name}").parse().unwrap(), Role::Member)
 }
 
 /// The answer of a person to a Question.
@@ -33,30 +38,24 @@ pub fn answer_to(question: &Question) -> loopd_protocol::Answer {
 }
 
 pub struct World {
-    pub stage: Stage,
-    pub process: Process,
+    pub kit: kit::World,
     pub paid: Paid,
     pub room: ConversationId,
 }
 
-/// A process of the Operator. Dropped, it is dead.
-pub struct Running {
-    operator: Arc<Operator<Script>>,
-    pub stop: CancellationToken,
-    pub task: JoinHandle<Result<(), loopd_operator::Error>>,
-    pub desk: Arc<Fated>,
-}
+impl Deref for World {
+    type Target = kit::World;
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.task.abort();
+    fn deref(&self) -> &kit::World {
+        &self.kit
     }
 }
 
-impl Running {
-    pub fn counted(&self) -> Counted {
-        self.operator.counted()
-    }
+/// The platform that executes `steps`.
+pub async fn platform(config: loopd_platform::Config, paid: &Paid) -> kit::World {
+    let executes = Ok(Executes::Loop { program: steps(paid), limits: Limits::default(), demo: false });
+    let target = TargetSpec { name: "steps".into(), description: "Does as it is told.".into(), slots: None, executes };
+    kit::World::builder().config(config).target(target).start().await
 }
 
 impl World {
@@ -65,28 +64,23 @@ impl World {
     }
 
     pub async fn with(config: loopd_platform::Config) -> Self {
-        let (stage, paid) = (Stage::with(config), Paid::default());
-        let process = stage.process(&paid).await;
-        let room = stage.room().await;
-        Self { stage, process, paid, room }
+        let paid = Paid::default();
+        let kit = platform(config, &paid).await;
+        kit.announce(ROUTER).await;
+        let room = kit.room_with(&["person/bob"]).await;
+        Self { kit, paid, room }
     }
 
     pub fn desk(&self) -> Arc<dyn Desk> {
-        Arc::new(Inside::new(self.process.engine.clone(), router()))
+        self.kit.desk(ROUTER)
     }
 
-    pub fn start(&self, holder: &str, script: Script, fate: Option<(&'static str, usize, Fate)>) -> Running {
-        let desk = Fated::new(self.desk(), fate);
-        let operator = Operator::new(desk.clone(), router(), registration(), script, Config::new(holder));
-        let (operator, stop) = (Arc::new(operator), CancellationToken::new());
-        let (running, stopped) = (operator.clone(), stop.clone());
-        let task = tokio::spawn(async move { running.run(stopped).await });
-        Running { operator, stop, task, desk }
+    pub fn start(&self, holder: &str, script: Script, fated: Option<Fated>) -> Running<Script> {
+        self.kit.start_as(ROUTER, script, Process { fated, ..Process::named(holder) })
     }
 
     pub async fn say(&self, room: ConversationId, text: &str) {
-        let say = Say { to: vec![router()], ..say(text) };
-        self.stage.platform.say(&person("ann"), room, "", say).await.unwrap();
+        self.kit.say(room, ROUTER, text).await;
     }
 
     /// Lets time pass, in which ann answers what she is asked, until there are so many answers in the room.
@@ -98,12 +92,12 @@ impl World {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let open = self.stage.platform.questions(&person("ann"), Some(room), ALL).await.unwrap();
+            let open = self.platform().questions(&person("ann"), Some(room), ALL).await.unwrap();
             for question in open.items {
-                self.stage.platform.answer(&person("ann"), question.id, answer_to(&question)).await.unwrap();
+                self.platform().answer(&person("ann"), question.id, answer_to(&question)).await.unwrap();
             }
         }
-        panic!("no answer: {}", self.stage.told(room).await);
+        panic!("no answer: {}", self.told(room).await);
     }
 
     /// What the Operator answered to people.
@@ -111,17 +105,8 @@ impl World {
         let is_answer = |message: &Message| {
             message.from == router() && message.reply_to.is_some() && message.status == MessageStatus::Completed
         };
-        self.stage.messages(room).await.iter().filter(|message| is_answer(message)).map(words).collect()
-    }
-
-    /// Everything that is there of a room, and what it cost.
-    pub async fn there(&self, room: ConversationId) -> String {
-        let mut told = self.stage.told(room).await;
-        for work in self.stage.platform.work_conversations(&person("ann"), room).await.unwrap() {
-            let calls = self.process.engine.harness_calls(&person("ann"), work.id, ALL).await.unwrap().items.len();
-            told.push_str(&format!("at work, {calls} calls\n{}", self.stage.told(work.id).await));
-        }
-        let unhandled = self.desk().unhandled(None).await.unwrap().items.len();
-        format!("{told}paid {}, unhandled {unhandled}\n", self.paid.load(Ordering::SeqCst))
+        self.messages(room).await.iter().filter(|message| is_answer(message)).map(words).collect()
     }
 }
+
+const ALL: Paging = Paging { cursor: None, limit: 200 };

@@ -230,7 +230,7 @@ impl Engine {
             reply_to: new.reply_to,
             blocks: Vec::new(),
             status: MessageStatus::Streaming,
-            origin: Some(Origin { call: Some(*id), run, seq: None }),
+            origin: Some(Origin { call: Some(*id), run, seq: None, calls: Vec::new() }),
             key: None,
             request: String::new(),
             open_ms: None,

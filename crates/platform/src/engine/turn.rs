@@ -15,6 +15,9 @@ use std::collections::HashSet;
 /// Acts of one Turn.
 const ACTS: usize = 50;
 
+/// Keys that are looked up at once.
+const KEYS: usize = 50;
+
 /// An act, checked as far as it can be without reading.
 struct Planned {
     key: String,
@@ -111,8 +114,8 @@ impl Engine {
     /// What an act is, and whose key it has.
     fn what(&self, by: &Caller, key: &str, act: Act) -> Result<(What, ActorKey), Error> {
         Ok(match act {
-            Act::Say { say, .. } => {
-                let draft = self.platform().draft(by, key, say)?;
+            Act::Say { say, calls, .. } => {
+                let draft = self.platform().draft(by, key, say)?.made_of(calls)?;
                 let speaker = draft.from.clone();
                 (What::Say(Box::new(draft)), speaker)
             }
@@ -188,7 +191,10 @@ impl Engine {
         }
         let found = places.at(act.place).ok_or_else(|| Error::not_found("conversation", "of the work"))?;
         let (expects, writes) = match &act.what {
-            What::Say(draft) => self.platform().saying(by, found, draft).await?,
+            What::Say(draft) => {
+                self.check_calls(draft).await?;
+                self.platform().saying(by, found, draft).await?
+            }
             What::Call(proposal) => self.taking(by, found, proposal).await?,
             What::Ask(inquiry) => self.platform().posing(found, inquiry).await?,
         };
@@ -196,6 +202,17 @@ impl Engine {
         // An act may have made somebody a member: the next one begins from there.
         refresh(&mut places.here, batch)?;
         places.work.as_mut().map_or(Ok(()), |work| refresh(work, batch))
+    }
+
+    /// Who names a call shows it: only one's own can be named.
+    async fn check_calls(&self, draft: &Draft) -> Result<(), Error> {
+        for id in draft.origin.iter().flat_map(|origin| &origin.calls) {
+            let call = self.platform().call_row(*id).await?;
+            if call.is_none_or(|(_, stored)| stored.call.caller.owner() != draft.from.owner()) {
+                return Err(Error::invalid("calls", format!("{id} is no call of {}", draft.from.owner())));
+            }
+        }
+        Ok(())
     }
 
     /// Opens the work conversation in the same commit.
@@ -213,38 +230,51 @@ impl Engine {
         platform.found(row)
     }
 
-    /// What is known under a key of the caller or of one of its roles: what was said and asked by that one, and what the
-    /// caller called.
+    /// What is known under each of these keys of the caller or of one of its roles, at most 50: what was said and asked by
+    /// that one, and what the caller called.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Forbidden`] for the keys of somebody else.
+    /// [`Error::NotFound`]; [`Error::Forbidden`] for the keys of somebody else; [`Error::Invalid`] for none, too many, and
+    /// what is no key.
     pub async fn keyed(
         &self,
         by: &Caller,
         conversation: ConversationId,
-        (place, actor, key): (Place, Option<ActorKey>, &str),
-    ) -> Result<Keyed, Error> {
-        let platform = self.platform();
-        let here = platform.readable(by, conversation).await?;
+        (place, actor, keys): (Place, Option<ActorKey>, &[String]),
+    ) -> Result<Vec<Keyed>, Error> {
+        let here = self.platform().readable(by, conversation).await?;
         let actor = actor.unwrap_or_else(|| by.actor.clone());
         if !by.speaks_as(&actor) {
             return Err(Error::Forbidden(format!("{} may not look for what {actor} did", by.actor)));
+        }
+        if !(1..=KEYS).contains(&keys.len()) || !keys.iter().all(|key| is_key(key)) {
+            let detail =
+                format!("1 to {KEYS} keys, each of 1 to 200 visible ASCII characters, with a space between them");
+            return Err(Error::invalid("key", detail));
         }
         let scope = match place {
             Place::Here => here.scope(),
             Place::Work => RecordId(work_id(conversation, &by.actor.owner()).0),
         };
-        let Some(theirs) = request_key(&actor, key) else {
-            return Err(Error::invalid("key", "at least one character"));
-        };
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            found.push(self.known_by(by, scope, &actor, key).await?);
+        }
+        Ok(found)
+    }
+
+    async fn known_by(&self, by: &Caller, scope: RecordId, actor: &ActorKey, key: &str) -> Result<Keyed, Error> {
+        let platform = self.platform();
         let mut keyed = Keyed::default();
+        let (Some(theirs), Some(mine)) = (request_key(actor, key), request_key(&by.actor, key)) else {
+            return Ok(keyed);
+        };
         if let Some(row) = platform.by_key(Table::Message, scope, &theirs).await? {
             keyed.message = Some(Box::new(platform.whole(&row, platform.config().shown_blocks as u64).await?));
         }
         if let Some(row) = platform.by_key(Table::Question, scope, &theirs).await? {
             keyed.question = Some(Box::new(questions::shown(&row)?));
         }
-        let mine = request_key(&by.actor, key).unwrap_or(theirs);
         if let Some(row) = platform.by_key(Table::Call, scope, &mine).await? {
             keyed.call = Some(Box::new(self.current(&row).await?));
         }

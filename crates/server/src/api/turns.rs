@@ -57,7 +57,7 @@ async fn turn(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct KeyQuery {
-    /// The key.
+    /// The key; or several, at most 50, with a space between them.
     key: String,
     /// Where in the Conversation: `here`, or `work` for the caller's work conversation.
     #[serde(default)]
@@ -66,18 +66,20 @@ struct KeyQuery {
     actor: Option<ActorKey>,
 }
 
-/// Reads what was said, called and asked under a key.
+/// Reads what was said, called and asked under each key, in the order of the keys.
 #[utoipa::path(get, path = "/v1/conversations/{conversation}/keyed", tag = "operators",
     params(("conversation" = ConversationId, Path, description = "Where"), KeyQuery),
-    responses((status = 200, description = "What there is", body = Keyed)))]
+    responses((status = 200, description = "What there is", body = Page<Keyed>)))]
 async fn get_keyed(
     State(app): State<App>,
     By(by): By,
     Segment(conversation): Segment<ConversationId>,
     Params(query): Params<KeyQuery>,
-) -> Answer<Reply<Keyed>> {
+) -> Answer<Reply<Page<Keyed>>> {
     let KeyQuery { key, place, actor } = query;
-    Ok(Reply::ok(app.engine.keyed(&by, conversation, (place, actor, &key)).await?))
+    let keys: Vec<_> = key.split(' ').map(str::to_owned).collect();
+    let items = app.engine.keyed(&by, conversation, (place, actor, &keys)).await?;
+    Ok(Reply::ok(Page { items, next: None }))
 }
 
 /// Lists Conversations with whole Messages for the caller that its cursor has not passed. A part may be empty and not the

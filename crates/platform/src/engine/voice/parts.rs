@@ -103,7 +103,12 @@ impl Telling<'_> {
                 reply_to: call.reply_to,
                 blocks: vec![Block::Known(KnownBlock::Markdown { text })],
                 status: MessageStatus::Completed,
-                origin: Some(Origin { call: Some(call.id), run: Some(run.to_string()), seq: Some(entry.seq.0) }),
+                origin: Some(Origin {
+                    call: Some(call.id),
+                    run: Some(run.to_string()),
+                    seq: Some(entry.seq.0),
+                    calls: Vec::new(),
+                }),
                 key: None,
                 request: String::new(),
                 open_ms: None,
