@@ -2,6 +2,7 @@
 
 use crate::targets::BuiltIn;
 use crate::trouble::{Exit, Trouble};
+use loopd_agent::manifest::Metadata;
 use loopd_agent::{Agent, Manifest};
 use loopd_assemble::machine::Choice;
 use loopd_assemble::{Ready, model};
@@ -55,8 +56,8 @@ fn agent(file: &str, manifest: &str, script: Option<&str>, catalogue: &Catalogue
     let model = model::model(&spec, script, None, catalogue)?;
     let unpriced = model.terms().price.is_none().then(|| key.clone());
     let program = Arc::new(Program::new(Arc::new(agent)).model(key.clone(), model));
-    let (name, description) = (about.name, about.description);
-    Ok(Ready { name, description, model: key, unpriced, near: None, limits, program })
+    let Metadata { name, description, version } = about;
+    Ok(Ready { name, description, version, model: key, unpriced, near: None, limits, program })
 }
 
 #[cfg(test)]

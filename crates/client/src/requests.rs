@@ -107,6 +107,14 @@ impl Client {
         self.list("/v1/agents", &Part::default(), &[]).await
     }
 
+    /// One of them.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn agent(&self, name: &str) -> Result<Agent, Error> {
+        read(self.request(Method::GET, &format!("/v1/agents/{name}"), &[])).await
+    }
+
     /// Keeps a manifest, which is YAML, under this name. The same again changes nothing.
     ///
     /// # Errors
@@ -116,7 +124,7 @@ impl Client {
         read(request.header(CONTENT_TYPE, "application/yaml").body(manifest)).await
     }
 
-    /// Takes the manifest of an agent out.
+    /// Keeps the manifest of an agent no longer.
     ///
     /// # Errors
     /// [`Error`].

@@ -28,7 +28,7 @@ mod streaming;
 mod texts;
 mod unhandled;
 
-pub use agents::AgentFolder;
+pub use agents::Roster;
 pub use caller::Caller;
 pub use config::Config;
 pub use engine::Engine;

@@ -25,7 +25,7 @@ pub use openapi::openapi;
 pub use serve::Peer;
 
 use axum::Router;
-use loopd_platform::{AgentFolder, Engine, Platform};
+use loopd_platform::{Engine, Platform, Roster};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -47,8 +47,8 @@ pub(crate) type App = Arc<Shared>;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    /// Where manifests of agents are kept, when there is such a place.
-    agents: Option<Arc<dyn AgentFolder>>,
+    /// What makes targets of manifests, when there is such a thing.
+    agents: Option<Arc<dyn Roster>>,
     pub(crate) config: ServerConfig,
     pub(crate) cookies: cookie::Cookies,
     pub(crate) rates: rates::Rates,
@@ -66,7 +66,7 @@ impl Shared {
         self.engine.platform()
     }
 
-    pub(crate) fn agents(&self) -> Option<&dyn AgentFolder> {
+    pub(crate) fn agents(&self) -> Option<&dyn Roster> {
         self.agents.as_deref()
     }
 
@@ -86,13 +86,13 @@ impl Server {
         Self::over(engine, config, None)
     }
 
-    /// The same, and `/v1/agents` reads and changes this folder of manifests.
+    /// The same, and `/v1/agents` shows and changes these agents.
     #[must_use]
-    pub fn keeping(engine: Engine, config: ServerConfig, agents: Arc<dyn AgentFolder>) -> Self {
+    pub fn keeping(engine: Engine, config: ServerConfig, agents: Arc<dyn Roster>) -> Self {
         Self::over(engine, config, Some(agents))
     }
 
-    fn over(engine: Engine, config: ServerConfig, agents: Option<Arc<dyn AgentFolder>>) -> Self {
+    fn over(engine: Engine, config: ServerConfig, agents: Option<Arc<dyn Roster>>) -> Self {
         let app = Shared {
             cookies: cookie::Cookies::new(&config),
             rates: rates::Rates::new(&config.limits),

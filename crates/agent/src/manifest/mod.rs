@@ -189,13 +189,11 @@ impl Manifest {
     /// Makes paths that are relative to the manifest's folder, and are still looked at in a Run, relative to another
     /// one. `folder` is this manifest's folder as seen from there.
     pub fn rebase(&mut self, folder: &str) {
-        rebase(self.paths_in_a_run(), folder);
-    }
-
-    /// The same for all paths, those too that are only looked at when an Agent is made of the manifest.
-    pub fn rebase_all(&mut self, folder: &str) {
-        rebase(self.paths_once(), folder);
-        self.rebase(folder);
+        for path in self.paths_in_a_run() {
+            if !path.starts_with('/') && !folder.is_empty() {
+                *path = format!("{folder}/{path}");
+            }
+        }
     }
 
     /// Every path that it names: what is read, and the folders of tools.
@@ -251,14 +249,6 @@ impl Manifest {
             named.push((if same == 0 { key } else { format!("{key}#{}", same + 1) }, model));
         }
         named
-    }
-}
-
-fn rebase<'a>(paths: impl Iterator<Item = &'a mut String>, folder: &str) {
-    for path in paths {
-        if !path.starts_with('/') && !folder.is_empty() {
-            *path = format!("{folder}/{path}");
-        }
     }
 }
 

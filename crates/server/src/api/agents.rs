@@ -1,4 +1,4 @@
-//! Agents whose manifests the server keeps.
+//! The agents of the server, and the manifests that it keeps.
 
 use crate::App;
 use crate::auth::By;
@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 const YAML: [&str; 4] = ["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"];
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list_agents)).routes(routes!(apply_agent, delete_agent))
+    OpenApiRouter::new().routes(routes!(list_agents)).routes(routes!(get_agent, apply_agent, delete_agent))
 }
 
 /// A manifest, as YAML: at most 1 MiB.
@@ -34,24 +34,35 @@ fn named(name: &str) -> Answer<()> {
     }
 }
 
-/// Lists the agents of the server: those of its folder and those that it brings along, by name.
+/// Lists the agents of the server, by name: those of its folder, those that it keeps and those that it brings along. A file
+/// whose manifest does not read is among them, with its error.
 #[utoipa::path(get, path = "/v1/agents", tag = "agents",
     responses((status = 200, description = "Agents", body = Page<Agent>),
-        (status = 409, description = "The server has no folder of agents")))]
+        (status = 409, description = "The program of this server says what its targets are")))]
 async fn list_agents(State(app): State<App>, By(_): By) -> Answer<Reply<Page<Agent>>> {
-    Ok(Reply::ok(Page { items: app.platform().agents(app.agents()).await?, next: None }))
+    Ok(Reply::ok(Page { items: app.platform().agents(app.agents())?, next: None }))
+}
+
+/// Gets an agent.
+#[utoipa::path(get, path = "/v1/agents/{agent}", tag = "agents",
+    params(("agent" = String, Path, description = "Its name", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")),
+    responses((status = 200, description = "The agent", body = Agent),
+        (status = 409, description = "The program of this server says what its targets are")))]
+async fn get_agent(State(app): State<App>, By(_): By, Segment(name): Segment<String>) -> Answer<Reply<Agent>> {
+    named(&name)?;
+    Ok(Reply::ok(app.platform().agent(app.agents(), &name)?))
 }
 
 /// Keeps the manifest of an agent and makes it a target: for admins. The body is the manifest, whose name is that of the
-/// path. It is checked whole before anything is written; relative paths in it are taken from the server's folder of agents.
-/// The same manifest again changes nothing. One that lacks something of the server's machine, a key for example, is kept, and
-/// the answer says why it takes no calls.
+/// path; relative paths in it are taken from the server's folder of agents. What is not right is refused whole. One that
+/// lacks something of the server's machine, a key for example, is kept, and the answer says why it takes no calls. A file
+/// of that folder goes before: where one has the name, the manifest is refused.
 #[utoipa::path(put, path = "/v1/agents/{agent}", tag = "agents",
     params(("agent" = String, Path, description = "Its name", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")),
     request_body(content = Manifest, content_type = "application/yaml", description = "The manifest"),
     responses(
-        (status = 201, description = "There was none of this name in the folder", body = AgentApplied),
-        (status = 200, description = "Its manifest was replaced, or was the same", body = AgentApplied)))]
+        (status = 201, description = "None of this name was kept", body = AgentApplied),
+        (status = 200, description = "The manifest was replaced, or was the same", body = AgentApplied)))]
 async fn apply_agent(
     State(app): State<App>,
     By(by): By,
@@ -72,8 +83,8 @@ async fn apply_agent(
     Ok(Reply::made(applied, already, format!("/v1/agents/{name}")))
 }
 
-/// Takes the manifest of an agent out of the folder: for admins. Calls to it are refused from now on, those that wait for a
-/// slot end, and those that execute go on.
+/// Keeps the manifest of an agent no longer: for admins. Calls to it are refused from now on, those that wait for a slot
+/// end, and those that execute go on. One of the name that the server brings along is back then.
 #[utoipa::path(delete, path = "/v1/agents/{agent}", tag = "agents",
     params(("agent" = String, Path, description = "Its name", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")),
     responses((status = 204, description = "It is gone")))]
