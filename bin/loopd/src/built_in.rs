@@ -1,6 +1,6 @@
 //! The agents that a server brings along: one that plays a script, and one on the model that was found here.
 
-use crate::targets::BuiltIn;
+use crate::targets::Offered;
 use crate::trouble::{Exit, Trouble};
 use loopd_agent::manifest::Metadata;
 use loopd_agent::{Agent, Manifest};
@@ -24,16 +24,16 @@ const USD: &str = "0.50";
 ///
 /// # Errors
 /// None in practice: a test makes it.
-pub fn demo(catalogue: &Catalogue) -> Result<BuiltIn, Trouble> {
+pub fn demo(catalogue: &Catalogue) -> Result<Offered, Trouble> {
     let ready = agent("demo/agent.yaml", DEMO_AGENT, Some(SCRIPT), catalogue)?;
-    Ok(BuiltIn { ready, demo: true })
+    Ok(Offered { ready, demo: true })
 }
 
 /// The agent on this model.
 ///
 /// # Errors
 /// [`Trouble`] when the model cannot be set up here.
-pub fn assistant(choice: &Choice, catalogue: &Catalogue) -> Result<BuiltIn, Trouble> {
+pub fn assistant(choice: &Choice, catalogue: &Catalogue) -> Result<Offered, Trouble> {
     // JSON is YAML.
     let limits =
         if choice.costs { format!("{{ iterations: 20, usd: \"{USD}\" }}") } else { "{ iterations: 20 }".to_owned() };
@@ -41,7 +41,7 @@ pub fn assistant(choice: &Choice, catalogue: &Catalogue) -> Result<BuiltIn, Trou
     let manifest = manifest.replace("limits: LIMITS", &format!("limits: {limits}"));
     let ready = agent("assistant/agent.yaml", &manifest, None, catalogue)?;
     ready.affordable(&ready.limits)?;
-    Ok(BuiltIn { ready, demo: false })
+    Ok(Offered { ready, demo: false })
 }
 
 fn agent(file: &str, manifest: &str, script: Option<&str>, catalogue: &Catalogue) -> Result<Ready, Trouble> {

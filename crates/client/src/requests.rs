@@ -112,7 +112,7 @@ impl Client {
     /// # Errors
     /// [`Error`].
     pub async fn agent(&self, name: &str) -> Result<Agent, Error> {
-        read(self.request(Method::GET, &format!("/v1/agents/{name}"), &[])).await
+        read(self.request(Method::GET, &agent_path(name)?, &[])).await
     }
 
     /// Keeps a manifest, which is YAML, under this name. The same again changes nothing.
@@ -120,7 +120,7 @@ impl Client {
     /// # Errors
     /// [`Error`].
     pub async fn apply_agent(&self, name: &str, manifest: Vec<u8>) -> Result<AgentApplied, Error> {
-        let request = self.request(Method::PUT, &format!("/v1/agents/{name}"), &[]);
+        let request = self.request(Method::PUT, &agent_path(name)?, &[]);
         read(request.header(CONTENT_TYPE, "application/yaml").body(manifest)).await
     }
 
@@ -129,7 +129,7 @@ impl Client {
     /// # Errors
     /// [`Error`].
     pub async fn delete_agent(&self, name: &str) -> Result<(), Error> {
-        send(self.request(Method::DELETE, &format!("/v1/agents/{name}"), &[])).await.map(drop)
+        send(self.request(Method::DELETE, &agent_path(name)?, &[])).await.map(drop)
     }
 
     /// Conversations, the one where something happened last first.
@@ -366,5 +366,13 @@ impl Client {
     /// [`Error`].
     pub async fn revoke_token(&self, id: TokenId) -> Result<Token, Error> {
         read(self.request(Method::DELETE, &format!("/v1/tokens/{id}"), &[])).await
+    }
+}
+
+/// What is no name would lead elsewhere.
+fn agent_path(name: &str) -> Result<String, Error> {
+    match ActorKey::new(ActorKind::Harness, name) {
+        Ok(_) => Ok(format!("/v1/agents/{name}")),
+        Err(wrong) => Err(Error::Address(format!("`{name}` is no name of an agent: {wrong}"))),
     }
 }
