@@ -59,22 +59,20 @@ impl Platform {
         }
     }
 
-    /// Every agent, by name.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] `no_agents`.
-    pub fn agents(&self, roster: Option<&dyn Roster>) -> Result<Vec<Agent>, Error> {
-        let mut agents = there(roster)?.list();
+    /// Every agent, by name: none without a roster.
+    #[must_use]
+    pub fn agents(&self, roster: Option<&dyn Roster>) -> Vec<Agent> {
+        let mut agents = roster.map(Roster::list).unwrap_or_default();
         agents.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(agents)
+        agents
     }
 
     /// One agent.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Conflict`] `no_agents`.
+    /// [`Error::NotFound`].
     pub fn agent(&self, roster: Option<&dyn Roster>, name: &str) -> Result<Agent, Error> {
-        let found = there(roster)?.list().into_iter().find(|agent| agent.name == name);
+        let found = self.agents(roster).into_iter().find(|agent| agent.name == name);
         found.ok_or_else(|| Error::not_found("agent", name))
     }
 
@@ -83,7 +81,8 @@ impl Platform {
     /// same commit.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] for anybody but admins; [`Error::TooLarge`]; as [`Roster::check`], and nothing has changed.
+    /// [`Error::Forbidden`] for anybody but admins; [`Error::TooLarge`]; [`Error::Conflict`] `no_agents` without a roster;
+    /// as [`Roster::check`], and nothing has changed.
     /// [`Error::Store`] also when it is kept, and could not be made a target yet: the same again does what is missing.
     pub async fn apply_agent(
         &self,
@@ -126,7 +125,7 @@ impl Platform {
     ///
     /// # Errors
     /// [`Error::Forbidden`] for anybody but admins; [`Error::NotFound`]; [`Error::Conflict`] `agent_in_file` or
-    /// `agent_built_in` for one that is not kept, but there all the same.
+    /// `agent_built_in` for one that is not kept, but there all the same; `no_agents` without a roster.
     pub async fn remove_agent(&self, by: &Caller, roster: Option<&dyn Roster>, name: &str) -> Result<(), Error> {
         by.must_be(&[Role::Admin])?;
         let there = there(roster)?;

@@ -37,17 +37,15 @@ fn named(name: &str) -> Answer<()> {
 /// Lists the agents of the server, by name: those of its folder, those that it keeps and those that it brings along. A file
 /// whose manifest does not read is among them, with its error.
 #[utoipa::path(get, path = "/v1/agents", tag = "agents",
-    responses((status = 200, description = "Agents", body = Page<Agent>),
-        (status = 409, description = "The program of this server says what its targets are")))]
+    responses((status = 200, description = "Agents", body = Page<Agent>)))]
 async fn list_agents(State(app): State<App>, By(_): By) -> Answer<Reply<Page<Agent>>> {
-    Ok(Reply::ok(Page { items: app.platform().agents(app.agents())?, next: None }))
+    Ok(Reply::ok(Page { items: app.platform().agents(app.agents()), next: None }))
 }
 
 /// Gets an agent.
 #[utoipa::path(get, path = "/v1/agents/{agent}", tag = "agents",
     params(("agent" = String, Path, description = "Its name", pattern = "^[a-z0-9][a-z0-9._-]{0,63}$")),
-    responses((status = 200, description = "The agent", body = Agent),
-        (status = 409, description = "The program of this server says what its targets are")))]
+    responses((status = 200, description = "The agent", body = Agent)))]
 async fn get_agent(State(app): State<App>, By(_): By, Segment(name): Segment<String>) -> Answer<Reply<Agent>> {
     named(&name)?;
     Ok(Reply::ok(app.platform().agent(app.agents(), &name)?))
