@@ -3,7 +3,7 @@
 use crate::world::{Served, World, follow, say, until, within};
 use loopd_client::{Client, Error, Told};
 use loopd_protocol::{
-    Agent, AgentChange, AgentSource, Block, BlockOp, ConversationId, Event, FeedEvent, KnownBlock, NewConversation, Say,
+    Agent, AgentChange, AgentSource, Block, BlockOp, ConversationId, Event, FeedEvent, KnownBlock, NewConversation,
 };
 
 fn manifest(name: &str, script: &str) -> String {
@@ -62,12 +62,11 @@ async fn room(client: &Client) -> ConversationId {
     client.open("", &new).await.expect("opened").id
 }
 
-/// The code with which a text to an agent is refused.
+/// The code with which a call to an agent is refused.
 async fn refused(client: &Client, name: &str) -> String {
-    let blocks = vec![Block::Known(KnownBlock::Text { text: "Hello.".to_owned() })];
-    let to = vec![format!("harness/{name}").parse().expect("an actor")];
-    let said = client.say(room(client).await, "", &Say { actor: None, to, reply_to: None, blocks }).await;
-    code(said)
+    let new = serde_json::json!({"target": name, "prompt": "Hello."});
+    let new = serde_json::from_value(new).expect("a call");
+    code(client.start(room(client).await, "", &new).await)
 }
 
 #[track_caller]
@@ -112,7 +111,7 @@ fn a_folder_is_followed() {
     assert_eq!((within(answer(&client, "one")), within(one()).error), ("Third.".to_owned(), None));
     std::fs::remove_file(world.path("agents/one.yaml")).expect("removed");
     told(&served, "harness/one is gone");
-    assert_eq!(within(refused(&client, "one")), "invalid");
+    assert_eq!(within(refused(&client, "one")), "not_found");
     assert_eq!(code(within(client.agent("one"))), "not_found");
     // Without its folder it has what it had.
     place(&world, "agents/one.yaml", manifest("one", "third.json"));
@@ -185,7 +184,7 @@ fn what_is_kept_outlives_the_server_and_files_go_before_it() {
     told(&served, "harness/one has changed");
     assert_eq!(within(answer(&client, "one")), "Kept.");
     within(client.delete_agent("one")).expect("deleted");
-    assert_eq!(within(refused(&client, "one")), "invalid");
+    assert_eq!(within(refused(&client, "one")), "not_found");
 }
 
 #[test]

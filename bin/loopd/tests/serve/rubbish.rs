@@ -26,7 +26,7 @@ fn settings_that_are_wrong_are_named_and_nothing_is_touched() {
         &["--config", "one.toml"],
         2,
         expect![[r#"
-            loopd: one.toml: line 2: unknown field `ports`, expected one of `addr`, `data`, `agents`, `person`, `allow-hosts`, `slots`, `queue`, `models`, `demo`, `origins`, `private-metrics`, `limits`
+            loopd: one.toml: line 2: unknown field `ports`, expected one of `addr`, `data`, `agents`, `person`, `allow-hosts`, `slots`, `queue`, `models`, `demo`, `origins`, `private-metrics`, `limits`, `router`
               fix: `loopd serve --help` names what may be set
         "#]],
     );
