@@ -208,7 +208,9 @@ pub fn obstacles_of(manifest: Manifest, place: &Path, catalogue: &Catalogue) -> 
     }
     if lacks.is_empty() {
         // What only shows when all parts meet, for example a tool that is there twice.
-        lacks.extend(load_manifest((manifest, place), Manner::Task, catalogue).and_then(|ready| ready.affordable(&limits)).err());
+        lacks.extend(
+            load_manifest((manifest, place), Manner::Task, catalogue).and_then(|ready| ready.affordable(&limits)).err(),
+        );
     }
     match lacks.iter().position(|obstacle| !obstacle.kind.is_of_this_machine()) {
         Some(at) => Err(lacks.swap_remove(at)),

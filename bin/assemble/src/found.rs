@@ -36,12 +36,7 @@ pub struct Made {
 ///
 /// # Errors
 /// [`Obstacle`] with what is missing; nothing was started.
-pub fn agent(
-    manifest: Manifest,
-    file: &Path,
-    catalogue: &Catalogue,
-    conversation: bool,
-) -> Result<Made, Obstacle> {
+pub fn agent(manifest: Manifest, file: &Path, catalogue: &Catalogue, conversation: bool) -> Result<Made, Obstacle> {
     let mut finder = Finder { catalogue, above: Vec::new(), prefix: PathBuf::new(), unpriced: None };
     let (agent, tools) = finder.agent(manifest, file, conversation)?;
     Ok(Made { agent, tools, unpriced: finder.unpriced })

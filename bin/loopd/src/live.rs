@@ -172,7 +172,8 @@ impl Roster for Live {
 }
 
 fn known(targets: &Targets) -> BTreeMap<String, Option<String>> {
-    let digest = |name: &String| targets.ready.iter().find(|one| one.name == *name).map(|one| one.program.digest().to_string());
+    let digest =
+        |name: &String| targets.ready.iter().find(|one| one.name == *name).map(|one| one.program.digest().to_string());
     targets.specs.iter().map(|spec| (spec.name.clone(), digest(&spec.name))).collect()
 }
 

@@ -70,16 +70,15 @@ impl Source {
         }
         let named: BTreeSet<_> = targets.specs.iter().map(|spec| spec.name.clone()).collect();
         for kept in kept.iter().filter(|kept| !named.contains(&kept.name)) {
-            let place = self.place(&kept.name);
-            let loaded = parse(&called(&kept.name), kept.manifest.as_bytes())
-                .and_then(|manifest| load_manifest((manifest, &place), Manner::Task, &self.catalogue))
+            let manifest = parse(&called(&kept.name), kept.manifest.as_bytes());
+            let about = manifest.as_ref().ok().and_then(|manifest| manifest.metadata.description.clone());
+            let loaded = manifest
+                .and_then(|manifest| load_manifest((manifest, &self.place(&kept.name)), Manner::Task, &self.catalogue))
                 .and_then(|ready| ready.affordable(&ready.limits).map(|()| ready));
+            let from = (AgentSource::Kept, None);
             match loaded {
-                Ok(ready) => targets.take(by_model(ready), (AgentSource::Kept, None), None),
-                Err(obstacle) => {
-                    let about = (kept.name.clone(), String::new());
-                    targets.close(about, (AgentSource::Kept, None), &obstacle);
-                }
+                Ok(ready) => targets.take(by_model(ready), from, None),
+                Err(obstacle) => targets.close((kept.name.clone(), about.unwrap_or_default()), from, &obstacle),
             }
         }
         let named: BTreeSet<_> = targets.specs.iter().map(|spec| spec.name.clone()).collect();

@@ -3,9 +3,10 @@
 use crate::client::{keyed, matching, read, read_text, send};
 use crate::{Client, Error};
 use loopd_protocol::{
-    Actor, ActorKey, ActorKind, Agent, AgentApplied, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId,
-    HarnessCall, HarnessCallId, MemberChange, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question,
-    QuestionId, Said, Say, Steer, Steered, Target, Token, TokenId, TokenMade, WhoAmI,
+    Actor, ActorKey, ActorKind, Agent, AgentApplied, Answer, Artifact, Budget, Called, ChangeConversation,
+    Conversation, ConversationId, HarnessCall, HarnessCallId, MemberChange, Message, MessageId, NewCall,
+    NewConversation, NewToken, Page, Question, QuestionId, Said, Say, Steer, Steered, Target, Token, TokenId,
+    TokenMade, WhoAmI,
 };
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;

@@ -112,9 +112,8 @@ mod tests {
 
     fn files(folder: &Path) -> Vec<(String, String)> {
         let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
-        let read = |entry: fs::DirEntry| {
-            (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
-        };
+        let read =
+            |entry: fs::DirEntry| (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap());
         entries.map(read).collect()
     }
 

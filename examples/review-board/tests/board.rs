@@ -63,14 +63,19 @@ async fn it_is_argued_decided_and_recorded_once_wherever_the_board_dies() {
         World::new(agents()).await
     };
     let last = || folders.lock().unwrap().last().unwrap().path().to_owned();
-    let story = survives(make, BOARD, || board(&last()), async |world, room| {
-        let said = world.say(room, BOARD, "Delete old backups by a program.").await;
-        let question = world.question(room).await;
-        assert_eq!(files(&last()), []);
-        world.answer(&question, "accept").await;
-        let answer = world.answer_of(&said).await;
-        assert_eq!(answer, format!("Decided: **accept**. It is recorded in `{}.md`.", said.id));
-    })
+    let story = survives(
+        make,
+        BOARD,
+        || board(&last()),
+        async |world, room| {
+            let said = world.say(room, BOARD, "Delete old backups by a program.").await;
+            let question = world.question(room).await;
+            assert_eq!(files(&last()), []);
+            world.answer(&question, "accept").await;
+            let answer = world.answer_of(&said).await;
+            assert_eq!(answer, format!("Decided: **accept**. It is recorded in `{}.md`.", said.id));
+        },
+    )
     .await;
     expect![[r#"
         1 person/ann > operator/review-board [completed]
@@ -136,7 +141,8 @@ async fn it_is_argued_decided_and_recorded_once_wherever_the_board_dies() {
         ## against, round 2
 
         > (demo) Then it is a trial and should be called one: a name, an end, and a person who looks at it.
-    "#]].assert_eq(&all[0][0].1);
+    "#]]
+    .assert_eq(&all[0][0].1);
 }
 
 #[tokio::test(start_paused = true)]

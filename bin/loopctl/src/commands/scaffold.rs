@@ -174,8 +174,29 @@ mod tests {
         }
         let long = "a".repeat(65);
         let bad = [
-            "", ".", "..", "a/b", "../a", "a.b", "A", "Triage", "ä", "a b", "-a", "_a", "2a", "fn", "self", "test", "std",
-            "tokio", "loopd_operator", "proc-macro", "a\u{202e}", "a\n", &long,
+            "",
+            ".",
+            "..",
+            "a/b",
+            "../a",
+            "a.b",
+            "A",
+            "Triage",
+            "ä",
+            "a b",
+            "-a",
+            "_a",
+            "2a",
+            "fn",
+            "self",
+            "test",
+            "std",
+            "tokio",
+            "loopd_operator",
+            "proc-macro",
+            "a\u{202e}",
+            "a\n",
+            &long,
         ];
         for bad in bad {
             let code = name(bad).map_err(|problem| (problem.code, problem.code.exit().code()));

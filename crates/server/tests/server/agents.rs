@@ -43,7 +43,8 @@ async fn a_manifest_is_kept_changed_and_taken_out() {
     assert_eq!(names(&world).await, ["brought built_in", "filed file"]);
     let lines = world.send(Ask::get("/v1/audit?limit=5").by(&world.root)).await.json();
     let lines = lines["items"].as_array().unwrap().iter();
-    let lines: Vec<_> = lines.map(|line| format!("{} {} {}\n", line["actor"], line["action"], line["subject"])).collect();
+    let lines: Vec<_> =
+        lines.map(|line| format!("{} {} {}\n", line["actor"], line["action"], line["subject"])).collect();
     expect![[r#"
         "person/root" "agent.delete" "brought"
         "person/root" "agent.delete" "one"

@@ -309,8 +309,8 @@ async fn paths_that_name_nothing_lead_nowhere() {
             let parameter = &rest[start..=end];
             rest = &rest[end..];
             for name in names {
-                let is_key =
-                    matches!(parameter, "{key}" | "{role}" | "{agent}") && format!("person/{name}").parse::<ActorKey>().is_ok();
+                let is_key = matches!(parameter, "{key}" | "{role}" | "{agent}")
+                    && format!("person/{name}").parse::<ActorKey>().is_ok();
                 if is_key {
                     continue;
                 }

@@ -172,9 +172,8 @@ impl Things {
             "ask" | "withdraw" | "update_message" | "end_message" | "register_role" | "lease" | "turn" => {
                 &self.world.op
             }
-            "make_token" | "revoke_token" | "list_tokens" | "list_audit" | "list_runs" | "apply_agent" | "delete_agent" => {
-                &self.world.root
-            }
+            "make_token" | "revoke_token" | "list_tokens" | "list_audit" | "list_runs" | "apply_agent"
+            | "delete_agent" => &self.world.root,
             _ => &self.world.ann,
         }
     }
