@@ -67,29 +67,29 @@ fn manifests_are_kept_at_a_server_and_taken_out() {
         &world,
         &["agent", "ls"],
         expect![[r#"
-        AGENT STATE FROM MODEL WHAT IT DOES
-        asks ready agents/asks.yaml demo
-        demo ready built in demo Plays a script, offline, and knows nothing. Shows how answers, questions and too…
-        endless ready agents/endless.yaml demo
-        one ready kept demo Says something.
-        quick ready agents/quick.yaml demo
-        slow ready agents/slow.yaml demo
-        two takes no calls kept -
-        err: two: the demo script `nowhere.json`: No such file or directory
-    "#]],
+            AGENT STATE FROM MODEL WHAT IT DOES
+            asks ready agents/asks.yaml demo
+            demo ready built in demo Plays a script, offline, and knows nothing. Shows how answers, questions and too…
+            endless ready agents/endless.yaml demo
+            one ready kept demo Says something.
+            quick ready agents/quick.yaml demo
+            slow ready agents/slow.yaml demo
+            two takes no calls kept - Says something.
+            err: two: the demo script `nowhere.json`: No such file or directory
+        "#]],
     );
     check(
         &world,
         &["agent", "list", "-o", "jsonl"],
         expect![[r#"
-        {"name":"asks","source":"file","file":"agents/asks.yaml","description":"","version":"1","model":"demo"}
-        {"name":"demo","source":"built_in","description":"Plays a script, offline, and knows nothing. Shows how answers, questions and tools look.","version":"1","model":"demo"}
-        {"name":"endless","source":"file","file":"agents/endless.yaml","description":"","version":"1","model":"demo"}
-        {"name":"one","source":"kept","description":"Says something.","version":"1","model":"demo"}
-        {"name":"quick","source":"file","file":"agents/quick.yaml","description":"","version":"1","model":"demo"}
-        {"name":"slow","source":"file","file":"agents/slow.yaml","description":"","version":"1","model":"demo"}
-        {"name":"two","source":"kept","description":"","unavailable":"the demo script `nowhere.json`: No such file or directory"}
-    "#]],
+            {"name":"asks","source":"file","file":"agents/asks.yaml","description":"","version":"1","model":"demo"}
+            {"name":"demo","source":"built_in","description":"Plays a script, offline, and knows nothing. Shows how answers, questions and tools look.","version":"1","model":"demo"}
+            {"name":"endless","source":"file","file":"agents/endless.yaml","description":"","version":"1","model":"demo"}
+            {"name":"one","source":"kept","description":"Says something.","version":"1","model":"demo"}
+            {"name":"quick","source":"file","file":"agents/quick.yaml","description":"","version":"1","model":"demo"}
+            {"name":"slow","source":"file","file":"agents/slow.yaml","description":"","version":"1","model":"demo"}
+            {"name":"two","source":"kept","description":"Says something.","unavailable":"the demo script `nowhere.json`: No such file or directory"}
+        "#]],
     );
     check(
         &world,
