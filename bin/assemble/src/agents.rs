@@ -6,7 +6,7 @@ use crate::models;
 use crate::obstacle::{Kind, Obstacle};
 use crate::tools::{self, Named};
 use crate::words::{self, dollars};
-use loopd_agent::manifest::Provider;
+use loopd_agent::manifest::{Metadata, Provider};
 use loopd_agent::{Agent, AgentError, Manifest};
 use loopd_fixture::excerpt;
 use loopd_kernel::Limits;
@@ -31,6 +31,8 @@ pub struct Ready {
     pub name: String,
     /// What it is for, in one line, as its manifest says.
     pub description: Option<String>,
+    /// The version that its manifest declares.
+    pub version: String,
     /// The model's name.
     pub model: String,
     /// A model that it may use, and whose price nobody knows.
@@ -67,7 +69,15 @@ pub fn manifest(file: &Path) -> Result<Manifest, Obstacle> {
         Obstacle::new(Kind::Manifest, format!("{}: {}", file.display(), words::os(&error)))
             .fix("name the file of an agent manifest (YAML); `loopctl agent schema` describes its form")
     })?;
-    Manifest::parse(&file.to_string_lossy(), &bytes).map_err(|error| {
+    parse(&file.to_string_lossy(), &bytes)
+}
+
+/// Reads a manifest that is called like this where something is wrong.
+///
+/// # Errors
+/// As [`manifest`].
+pub fn parse(called: &str, bytes: &[u8]) -> Result<Manifest, Obstacle> {
+    Manifest::parse(called, bytes).map_err(|error| {
         let what = excerpt::lines(&error.to_string());
         Obstacle::new(Kind::Manifest, what).fix("`loopctl agent schema` describes what a manifest may hold")
     })
@@ -78,8 +88,22 @@ pub fn manifest(file: &Path) -> Result<Manifest, Obstacle> {
 /// # Errors
 /// [`Obstacle`]; nothing was started.
 pub fn load(file: &Path, manner: Manner, catalogue: &Catalogue) -> Result<Ready, Obstacle> {
-    let origin = std::path::absolute(file)?;
-    let found::Made { agent, tools, unpriced } = found::agent(file, catalogue, manner == Manner::Conversation)?;
+    load_manifest((manifest(file)?, file), manner, catalogue)
+}
+
+/// The same of a manifest that was read already. It need not be a file: `place` is where it would be one, and relative
+/// paths are taken from there.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_manifest(
+    (manifest, place): (Manifest, &Path),
+    manner: Manner,
+    catalogue: &Catalogue,
+) -> Result<Ready, Obstacle> {
+    let origin = std::path::absolute(place)?;
+    let conversation = manner == Manner::Conversation;
+    let found::Made { agent, tools, unpriced } = found::agent(manifest, place, catalogue, conversation)?;
     Ok(ready(agent, tools, (Some(&folder(&origin)), Some(&origin)), catalogue)?.with_helpers(unpriced))
 }
 
@@ -130,8 +154,8 @@ fn ready(
     if let Some(origin) = origin {
         program = program.origin(origin.to_string_lossy());
     }
-    let (name, description) = (about.name, about.description);
-    Ok(Ready { name, description, model: key, unpriced, near, limits, program: Arc::new(program) })
+    let Metadata { name, description, version } = about;
+    Ok(Ready { name, description, version, model: key, unpriced, near, limits, program: Arc::new(program) })
 }
 
 pub(crate) fn not_an_agent(error: &AgentError) -> Obstacle {
@@ -152,8 +176,15 @@ pub(crate) fn not_an_agent(error: &AgentError) -> Obstacle {
 /// # Errors
 /// [`Obstacle`] when the manifest itself is wrong.
 pub fn obstacles(file: &Path, catalogue: &Catalogue) -> Result<Vec<Obstacle>, Obstacle> {
-    let manifest = manifest(file)?;
-    let folder = folder(&std::path::absolute(file)?);
+    obstacles_of(manifest(file)?, file, catalogue)
+}
+
+/// The same of a manifest that was read already, as [`load_manifest`] takes it.
+///
+/// # Errors
+/// As [`obstacles`].
+pub fn obstacles_of(manifest: Manifest, place: &Path, catalogue: &Catalogue) -> Result<Vec<Obstacle>, Obstacle> {
+    let folder = folder(&std::path::absolute(place)?);
     let spec = &manifest.spec.model;
     let mut lacks: Vec<Obstacle> = Vec::new();
     let fallbacks = manifest.spec.fallbacks.iter();
@@ -177,7 +208,9 @@ pub fn obstacles(file: &Path, catalogue: &Catalogue) -> Result<Vec<Obstacle>, Ob
     }
     if lacks.is_empty() {
         // What only shows when all parts meet, for example a tool that is there twice.
-        lacks.extend(load(file, Manner::Task, catalogue).and_then(|ready| ready.affordable(&limits)).err());
+        lacks.extend(
+            load_manifest((manifest, place), Manner::Task, catalogue).and_then(|ready| ready.affordable(&limits)).err(),
+        );
     }
     match lacks.iter().position(|obstacle| !obstacle.kind.is_of_this_machine()) {
         Some(at) => Err(lacks.swap_remove(at)),

@@ -32,13 +32,13 @@ pub struct Made {
     pub unpriced: Option<String>,
 }
 
-/// The Agent of the manifest at `file`.
+/// The Agent of this manifest at `file`.
 ///
 /// # Errors
 /// [`Obstacle`] with what is missing; nothing was started.
-pub fn agent(file: &Path, catalogue: &Catalogue, conversation: bool) -> Result<Made, Obstacle> {
+pub fn agent(manifest: Manifest, file: &Path, catalogue: &Catalogue, conversation: bool) -> Result<Made, Obstacle> {
     let mut finder = Finder { catalogue, above: Vec::new(), prefix: PathBuf::new(), unpriced: None };
-    let (agent, tools) = finder.agent(file, conversation)?;
+    let (agent, tools) = finder.agent(manifest, file, conversation)?;
     Ok(Made { agent, tools, unpriced: finder.unpriced })
 }
 
@@ -54,8 +54,12 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn agent(&mut self, file: &Path, conversation: bool) -> Result<(Agent, Vec<Arc<dyn Tool>>), Obstacle> {
-        let mut manifest = agents::manifest(file)?;
+    fn agent(
+        &mut self,
+        mut manifest: Manifest,
+        file: &Path,
+        conversation: bool,
+    ) -> Result<(Agent, Vec<Arc<dyn Tool>>), Obstacle> {
         let folder = agents::folder(&std::path::absolute(file)?);
         let script = match &manifest.spec.model.provider {
             Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
@@ -92,7 +96,8 @@ impl Finder<'_> {
         if manifest.spec.agents.is_empty() {
             return Ok(Vec::new());
         }
-        let here = std::fs::canonicalize(file)?;
+        // One that is no file can be named by none.
+        let here = std::fs::canonicalize(file).or_else(|_| std::path::absolute(file))?;
         let circle = self.above.contains(&here);
         if circle || self.above.len() >= MAX_DEPTH as usize {
             let what = if circle { "name each other in a circle" } else { "are nested too deeply" };
@@ -107,10 +112,11 @@ impl Finder<'_> {
             self.prefix = named.parent().map(|parent| prefix.join(parent)).unwrap_or_default();
             let path = below(folder, &helper.manifest);
             std::fs::metadata(&path).map_err(|error| missing(&path, &words::os(&error), "spec.agents"))?;
-            let (agent, _) = self.agent(&path, false)?;
+            let manifest = agents::manifest(&path)?;
+            let (agent, _) = self.agent(manifest.clone(), &path, false)?;
             let own = agents::folder(&std::path::absolute(&path)?);
             // It is the child's own worker that would miss a key, in the middle of the work.
-            for (key, spec) in agents::manifest(&path)?.models() {
+            for (key, spec) in manifest.models() {
                 let model = model(spec, agent.demo_script(), Some(&own), self.catalogue)?;
                 if model.terms().price.is_none() {
                     self.unpriced.get_or_insert(key);

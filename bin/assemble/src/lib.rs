@@ -17,7 +17,7 @@ pub mod programs;
 pub mod tools;
 pub mod words;
 
-pub use agents::{Manner, Ready, load, manifest, obstacles};
+pub use agents::{Manner, Ready, load, load_manifest, manifest, obstacles, obstacles_of, parse};
 pub use folder::{Listed, load_folder};
 pub use obstacle::{Kind, Obstacle};
 pub use programs::{Agents, ResolveError};

@@ -1,7 +1,8 @@
 //! The agents that a server brings along: one that plays a script, and one on the model that was found here.
 
-use crate::targets::BuiltIn;
+use crate::targets::Offered;
 use crate::trouble::{Exit, Trouble};
+use loopd_agent::manifest::Metadata;
 use loopd_agent::{Agent, Manifest};
 use loopd_assemble::machine::Choice;
 use loopd_assemble::{Ready, model};
@@ -23,16 +24,16 @@ const USD: &str = "0.50";
 ///
 /// # Errors
 /// None in practice: a test makes it.
-pub fn demo(catalogue: &Catalogue) -> Result<BuiltIn, Trouble> {
+pub fn demo(catalogue: &Catalogue) -> Result<Offered, Trouble> {
     let ready = agent("demo/agent.yaml", DEMO_AGENT, Some(SCRIPT), catalogue)?;
-    Ok(BuiltIn { ready, demo: true })
+    Ok(Offered { ready, demo: true })
 }
 
 /// The agent on this model.
 ///
 /// # Errors
 /// [`Trouble`] when the model cannot be set up here.
-pub fn assistant(choice: &Choice, catalogue: &Catalogue) -> Result<BuiltIn, Trouble> {
+pub fn assistant(choice: &Choice, catalogue: &Catalogue) -> Result<Offered, Trouble> {
     // JSON is YAML.
     let limits =
         if choice.costs { format!("{{ iterations: 20, usd: \"{USD}\" }}") } else { "{ iterations: 20 }".to_owned() };
@@ -40,7 +41,7 @@ pub fn assistant(choice: &Choice, catalogue: &Catalogue) -> Result<BuiltIn, Trou
     let manifest = manifest.replace("limits: LIMITS", &format!("limits: {limits}"));
     let ready = agent("assistant/agent.yaml", &manifest, None, catalogue)?;
     ready.affordable(&ready.limits)?;
-    Ok(BuiltIn { ready, demo: false })
+    Ok(Offered { ready, demo: false })
 }
 
 fn agent(file: &str, manifest: &str, script: Option<&str>, catalogue: &Catalogue) -> Result<Ready, Trouble> {
@@ -55,8 +56,8 @@ fn agent(file: &str, manifest: &str, script: Option<&str>, catalogue: &Catalogue
     let model = model::model(&spec, script, None, catalogue)?;
     let unpriced = model.terms().price.is_none().then(|| key.clone());
     let program = Arc::new(Program::new(Arc::new(agent)).model(key.clone(), model));
-    let (name, description) = (about.name, about.description);
-    Ok(Ready { name, description, model: key, unpriced, near: None, limits, program })
+    let Metadata { name, description, version } = about;
+    Ok(Ready { name, description, version, model: key, unpriced, near: None, limits, program })
 }
 
 #[cfg(test)]

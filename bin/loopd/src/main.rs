@@ -8,7 +8,9 @@
 mod built_in;
 mod cli;
 mod data;
+mod folder;
 mod limits;
+mod live;
 mod router;
 mod says;
 mod serve;

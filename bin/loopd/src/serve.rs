@@ -3,11 +3,13 @@
 use crate::built_in;
 use crate::cli::UpArgs;
 use crate::data::{Data, Running as Announced};
+use crate::folder;
+use crate::live::{First, Live};
 use crate::router::Running;
 use crate::says;
 use crate::settings::{self, Settings};
 use crate::signals::Signals;
-use crate::targets::{self, BuiltIn, Targets};
+use crate::targets::{self, Offered, Source};
 use crate::token;
 use crate::trouble::{Exit, Trouble};
 use loopd_assemble::machine::{self, Wish};
@@ -17,6 +19,7 @@ use loopd_router::{Config, Router};
 use loopd_runtime::Runtime;
 use loopd_server::Server;
 use loopd_store::Store;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -28,7 +31,7 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Debug)]
 pub struct Extra {
     /// The agent on the model that was found.
-    assistant: Option<BuiltIn>,
+    assistant: Option<Offered>,
     /// What is said of that.
     told: String,
     router: Config,
@@ -83,23 +86,28 @@ pub async fn serve(settings: Settings, extra: Option<Extra>) -> Result<Exit, Tro
     let demo = settings.demo.then(|| built_in::demo(&catalogue)).transpose()?;
     let assistant = extra.as_ref().and_then(|extra| extra.assistant.clone());
     let built_in = assistant.into_iter().chain(demo).collect();
-    let found = targets::find(settings.agents.as_deref(), &catalogue, built_in)?;
+    let folder = settings.agents.clone();
+    let base = folder.clone().unwrap_or_else(|| settings.data.join("agents"));
+    let read = folder::read(folder.as_deref(), &BTreeSet::new(), &catalogue)?;
+    let source = Source { catalogue, built_in, base };
     let listener = listen(settings.addr).await?;
     let address = listener.local_addr().map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
     let data = Data::open(&settings.data)?;
     let store: Arc<dyn Store> = data.store()?;
     let instance = data.instance()?;
-    let Targets { specs, agents, complaints } = found;
     let platform = Platform::new(store.clone(), settings.platform());
     token::keep_admin(&platform, &data, &settings.person).await?;
+    let (live, First { specs, complaints }) = Live::begin(folder, source, read, &platform).await?;
     let engine = Engine::new(platform, specs)?;
     let (sender, deltas) = mpsc::unbounded_channel();
     let outlet = engine.outlet().await?;
-    let runtime = Runtime::builder(store, Arc::new(agents)).outlet(outlet).deltas(sender).start().await?;
+    let runtime = Runtime::builder(store, live.agents()).outlet(outlet).deltas(sender).start().await?;
     engine.start(runtime, deltas).await?;
+    let live = Arc::new(live);
+    live.start(engine.clone());
     let (told, router) = extra.map(|extra| (extra.told, extra.router)).unzip();
     let router = router.map(|config| Running::inside(&engine, config)).transpose()?;
-    let server = Server::new(engine.clone(), settings.server(instance)?);
+    let server = Server::keeping(engine.clone(), settings.server(instance)?, live);
     let url = format!("http://{address}");
     data.announce(&Announced { address: &url, pid: std::process::id(), version: env!("CARGO_PKG_VERSION") })?;
     greet(&engine, told.into_iter().chain(data.complaint()).chain(complaints), &url, router.is_some());

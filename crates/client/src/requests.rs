@@ -3,9 +3,10 @@
 use crate::client::{keyed, matching, read, read_text, send};
 use crate::{Client, Error};
 use loopd_protocol::{
-    Actor, ActorKey, ActorKind, Answer, Artifact, Budget, Called, ChangeConversation, Conversation, ConversationId,
-    HarnessCall, HarnessCallId, MemberChange, Message, MessageId, NewCall, NewConversation, NewToken, Page, Question,
-    QuestionId, Said, Say, Steer, Steered, Target, Token, TokenId, TokenMade, WhoAmI,
+    Actor, ActorKey, ActorKind, Agent, AgentApplied, Answer, Artifact, Budget, Called, ChangeConversation,
+    Conversation, ConversationId, HarnessCall, HarnessCallId, MemberChange, Message, MessageId, NewCall,
+    NewConversation, NewToken, Page, Question, QuestionId, Said, Say, Steer, Steered, Target, Token, TokenId,
+    TokenMade, WhoAmI,
 };
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -97,6 +98,39 @@ impl Client {
     /// [`Error`].
     pub async fn targets(&self) -> Result<Page<Target>, Error> {
         self.list("/v1/targets", &Part::default(), &[]).await
+    }
+
+    /// The agents of the server.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn agents(&self) -> Result<Page<Agent>, Error> {
+        self.list("/v1/agents", &Part::default(), &[]).await
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn agent(&self, name: &str) -> Result<Agent, Error> {
+        read(self.request(Method::GET, &agent_path(name)?, &[])).await
+    }
+
+    /// Keeps a manifest, which is YAML, under this name. The same again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn apply_agent(&self, name: &str, manifest: Vec<u8>) -> Result<AgentApplied, Error> {
+        let request = self.request(Method::PUT, &agent_path(name)?, &[]);
+        read(request.header(CONTENT_TYPE, "application/yaml").body(manifest)).await
+    }
+
+    /// Keeps the manifest of an agent no longer.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn delete_agent(&self, name: &str) -> Result<(), Error> {
+        send(self.request(Method::DELETE, &agent_path(name)?, &[])).await.map(drop)
     }
 
     /// Conversations, the one where something happened last first.
@@ -333,5 +367,13 @@ impl Client {
     /// [`Error`].
     pub async fn revoke_token(&self, id: TokenId) -> Result<Token, Error> {
         read(self.request(Method::DELETE, &format!("/v1/tokens/{id}"), &[])).await
+    }
+}
+
+/// What is no name would lead elsewhere.
+fn agent_path(name: &str) -> Result<String, Error> {
+    match ActorKey::new(ActorKind::Harness, name) {
+        Ok(_) => Ok(format!("/v1/agents/{name}")),
+        Err(wrong) => Err(Error::Address(format!("`{name}` is no name of an agent: {wrong}"))),
     }
 }

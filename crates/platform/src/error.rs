@@ -87,15 +87,18 @@ impl Error {
         }
     }
 
-    pub(crate) fn invalid(field: &'static str, detail: impl Into<String>) -> Self {
+    /// A part of the request is wrong.
+    pub fn invalid(field: &'static str, detail: impl Into<String>) -> Self {
         Self::Invalid { field, detail: detail.into() }
     }
 
-    pub(crate) fn not_found(what: &'static str, id: impl ToString) -> Self {
+    /// There is no such thing.
+    pub fn not_found(what: &'static str, id: impl ToString) -> Self {
         Self::NotFound { what, id: id.to_string() }
     }
 
-    pub(crate) fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
+    /// What the request is about stands differently.
+    pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
         Self::Conflict { code, detail: detail.into() }
     }
 }

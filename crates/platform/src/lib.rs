@@ -7,6 +7,7 @@
 
 mod access;
 mod actors;
+pub mod agents;
 mod answers;
 mod artifacts;
 mod caller;
@@ -27,6 +28,7 @@ mod streaming;
 mod texts;
 mod unhandled;
 
+pub use agents::Roster;
 pub use caller::Caller;
 pub use config::Config;
 pub use engine::Engine;

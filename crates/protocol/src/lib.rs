@@ -6,6 +6,7 @@
 
 mod access;
 mod actor;
+mod agent;
 mod artifact;
 mod block;
 mod call;
@@ -21,6 +22,7 @@ mod turn;
 
 pub use access::{AuditEntry, NewToken, NotARole, Role, SignIn, Token, TokenMade, WhoAmI};
 pub use actor::{Actor, ActorKey, ActorKind, NotAnActor, Registration};
+pub use agent::{Agent, AgentApplied, AgentChange, AgentSource};
 pub use artifact::Artifact;
 pub use block::{Block, BlockOp, KnownBlock, PlanStep, ToolStatus};
 pub use call::{Budget, CallPhase, Called, HarnessCall, NewCall, OnPark, Priority, Spent, Steer, Steered, Target};

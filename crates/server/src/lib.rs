@@ -25,7 +25,7 @@ pub use openapi::openapi;
 pub use serve::Peer;
 
 use axum::Router;
-use loopd_platform::{Engine, Platform};
+use loopd_platform::{Engine, Platform, Roster};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,8 @@ pub(crate) type App = Arc<Shared>;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
+    /// What makes targets of manifests, when there is such a thing.
+    agents: Option<Arc<dyn Roster>>,
     pub(crate) config: ServerConfig,
     pub(crate) cookies: cookie::Cookies,
     pub(crate) rates: rates::Rates,
@@ -64,6 +66,10 @@ impl Shared {
         self.engine.platform()
     }
 
+    pub(crate) fn agents(&self) -> Option<&dyn Roster> {
+        self.agents.as_deref()
+    }
+
     pub(crate) const fn limits(&self) -> &Limits {
         &self.config.limits
     }
@@ -77,6 +83,16 @@ impl Server {
     /// The server over this engine. It does nothing until it is asked.
     #[must_use]
     pub fn new(engine: Engine, config: ServerConfig) -> Self {
+        Self::over(engine, config, None)
+    }
+
+    /// The same, and `/v1/agents` shows and changes these agents.
+    #[must_use]
+    pub fn keeping(engine: Engine, config: ServerConfig, agents: Arc<dyn Roster>) -> Self {
+        Self::over(engine, config, Some(agents))
+    }
+
+    fn over(engine: Engine, config: ServerConfig, agents: Option<Arc<dyn Roster>>) -> Self {
         let app = Shared {
             cookies: cookie::Cookies::new(&config),
             rates: rates::Rates::new(&config.limits),
@@ -86,6 +102,7 @@ impl Server {
             unready: AtomicBool::new(false),
             ending: CancellationToken::new(),
             engine,
+            agents,
             config,
         };
         Self { app: Arc::new(app) }

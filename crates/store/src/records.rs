@@ -38,11 +38,13 @@ pub enum Table {
     Audit = 11,
     /// That a Question is open.
     Open = 12,
+    /// The manifest of an agent.
+    Agent = 13,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Actor,
         Self::Conversation,
         Self::Member,
@@ -55,6 +57,7 @@ impl Table {
         Self::Token,
         Self::Audit,
         Self::Open,
+        Self::Agent,
     ];
 
     /// The stored number.
@@ -252,7 +255,7 @@ mod tests {
             assert_eq!(Table::from_number(table.number()), Some(table));
         }
         assert_eq!(Table::from_number(0), None);
-        assert_eq!(Table::from_number(13), None);
+        assert_eq!(Table::from_number(14), None);
     }
 
     #[test]

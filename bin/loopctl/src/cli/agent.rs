@@ -1,6 +1,6 @@
 //! `loopctl agent …`: what may be written.
 
-use super::{FormatArgs, LimitArgs};
+use super::{FormatArgs, LimitArgs, ServerArgs};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
@@ -21,6 +21,52 @@ pub enum AgentCommand {
     Converse(Box<ConverseArgs>),
     /// Print the JSON Schema of manifests, for editors
     Schema,
+    /// List the agents of a server, and where each is from
+    #[command(alias = "ls")]
+    List(AgentListArgs),
+    /// Keep manifests at a server: from then on calls to these agents are executed by them
+    Apply(AgentApplyArgs),
+    /// Take out the manifest of an agent that a server keeps; calls that execute go on
+    Delete(AgentDeleteArgs),
+}
+
+/// `agent list`.
+#[derive(Debug, Args)]
+pub struct AgentListArgs {
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// How it is written.
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+/// `agent apply`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The manifests are sent in this order, after all of them were read. One that is there already changes nothing.
+Relative paths in them are taken from the server's folder of agents.")]
+pub struct AgentApplyArgs {
+    /// The manifests (YAML)
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// How it is written.
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+/// `agent delete`.
+#[derive(Debug, Args)]
+pub struct AgentDeleteArgs {
+    /// The agent
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// `agent chat`.

@@ -8,7 +8,7 @@ mod records;
 mod run;
 mod server;
 
-pub use agent::{AgentCommand, ConverseArgs};
+pub use agent::{AgentApplyArgs, AgentCommand, AgentDeleteArgs, AgentListArgs, ConverseArgs};
 pub use ask::{AnswerArgs, AskArgs, AskCommand};
 pub use conv::{ConvArgs, ConvCommand, ExportForm, From, SendArgs, WatchConvArgs};
 pub use operator::{NewOperatorArgs, OperatorCommand};
@@ -116,7 +116,7 @@ pub enum Command {
     /// Verify and back up the store
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Talk with an agent, check its manifest
+    /// Talk with an agent, check its manifest; list and change those of a server
     #[command(subcommand)]
     Agent(AgentCommand),
     /// Begin an operator of your own

@@ -59,6 +59,9 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Problem> {
         Command::Agent(AgentCommand::Check { file, format }) => agent::check(context, &file, format.format),
         Command::Agent(AgentCommand::Converse(args)) => crate::chat::chat(context, *args).await,
         Command::Agent(AgentCommand::Schema) => agent::schema(),
+        Command::Agent(AgentCommand::List(args)) => server::agents::list(context, args).await,
+        Command::Agent(AgentCommand::Apply(args)) => server::agents::apply(context, args).await,
+        Command::Agent(AgentCommand::Delete(args)) => server::agents::delete(context, args).await,
         Command::Operator(OperatorCommand::New(args)) => scaffold::new(&args),
         Command::Models(args) => models::models(context, &args),
         Command::Upgrade(args) => upgrade::upgrade(context, &args).await,
@@ -106,6 +109,8 @@ pub fn format(command: &Command) -> Format {
         | Command::Store(StoreCommand::Verify(format))
         | Command::Agent(AgentCommand::Check { format, .. })
         | Command::Doctor(format) => *format,
+        Command::Agent(AgentCommand::List(args)) => args.format,
+        Command::Agent(AgentCommand::Apply(args)) => args.format,
         Command::Operator(OperatorCommand::New(args)) => args.format,
         Command::Verify(args) => args.format,
         Command::Replay(args) => args.format,
@@ -118,7 +123,7 @@ pub fn format(command: &Command) -> Format {
         Command::Show(args) => args.format,
         Command::Record(_)
         | Command::Store(StoreCommand::Backup { .. })
-        | Command::Agent(AgentCommand::Schema | AgentCommand::Converse(_))
+        | Command::Agent(AgentCommand::Schema | AgentCommand::Converse(_) | AgentCommand::Delete(_))
         | Command::Completions { .. } => return Format::Table,
     };
     args.format

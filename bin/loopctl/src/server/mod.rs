@@ -1,9 +1,10 @@
-//! A person in a terminal and a platform server: `conv`, `actor`, `call`, `token`, and the Questions of Conversations.
+//! A person in a terminal and a platform server: `conv`, `actor`, `call`, `token`, its agents, and the Questions of Conversations.
 //!
 //! Reading order: [`reach`] (which server, and with which token), [`names`] (what `last` and the beginning of an id
 //! mean), [`refused`] (how a server's no is said), then a file for each noun; [`screen`] shows what is said as it comes.
 
 mod actors;
+pub mod agents;
 mod calls;
 mod conv;
 mod follow;

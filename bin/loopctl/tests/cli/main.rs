@@ -1,6 +1,7 @@
 //! The real program, driven as a person drives it: in a folder of its own, with the offline demo model.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agents;
 mod conversations;
 mod families;
 mod fixtures;

@@ -3,5 +3,6 @@
 
 mod curl;
 mod ends;
+mod live;
 mod rubbish;
 mod world;

@@ -189,15 +189,39 @@ impl Manifest {
     /// Makes paths that are relative to the manifest's folder, and are still looked at in a Run, relative to another
     /// one. `folder` is this manifest's folder as seen from there.
     pub fn rebase(&mut self, folder: &str) {
-        let spec = &mut self.spec;
-        let models =
-            std::iter::once(&mut spec.model).chain(spec.fallbacks.iter_mut().map(|fallback| &mut fallback.model));
-        let files = models.flat_map(|model| [model.connection.ca_file.as_mut(), model.api_key_file.as_mut()]).flatten();
-        for path in spec.tools.iter_mut().filter_map(ToolSource::root_mut).chain(files) {
+        for path in self.paths_in_a_run() {
             if !path.starts_with('/') && !folder.is_empty() {
                 *path = format!("{folder}/{path}");
             }
         }
+    }
+
+    /// Every path that it names: what is read, and the folders of tools.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        let mut copy = self.clone();
+        let mut paths: Vec<String> = copy.paths_once().map(|path| path.clone()).collect();
+        paths.extend(copy.paths_in_a_run().map(|path| path.clone()));
+        paths
+    }
+
+    fn paths_in_a_run(&mut self) -> impl Iterator<Item = &mut String> {
+        let spec = &mut self.spec;
+        let models =
+            std::iter::once(&mut spec.model).chain(spec.fallbacks.iter_mut().map(|fallback| &mut fallback.model));
+        let files = models.flat_map(|model| [model.connection.ca_file.as_mut(), model.api_key_file.as_mut()]).flatten();
+        spec.tools.iter_mut().filter_map(ToolSource::root_mut).chain(files)
+    }
+
+    fn paths_once(&mut self) -> impl Iterator<Item = &mut String> {
+        let spec = &mut self.spec;
+        let script = match &mut spec.model.provider {
+            Provider::Demo { script } => Some(script),
+            Provider::OpenAi { .. } | Provider::Anthropic { .. } | Provider::Gemini { .. } => None,
+        };
+        let helpers = spec.agents.iter_mut().map(|helper| &mut helper.manifest);
+        let texts = spec.context.instructions.iter_mut().chain(&mut spec.context.skills);
+        script.into_iter().chain(helpers).chain(texts)
     }
 
     /// The tools that an Agent with this manifest has without naming them.

@@ -80,9 +80,9 @@ impl Engine {
     pub(super) fn propose(&self, by: &Caller, key: &str, new: NewCall) -> Result<Proposal, Error> {
         by.must_be(&[Role::Operator, Role::Member])?;
         check(&new)?;
-        let (_, speaker) = self.target(&new.target)?;
+        let speaker = self.target(&new.target)?.actor.clone();
         let actor = new.actor.clone().unwrap_or_else(|| speaker.clone());
-        if actor != *speaker && !by.speaks_as(&actor) {
+        if actor != speaker && !by.speaks_as(&actor) {
             return Err(Error::Forbidden(format!("{} may not let the call speak as {actor}", by.actor)));
         }
         let (id, request) = (HarnessCallId(self.platform().new_id()), digest(&new));
@@ -115,7 +115,7 @@ impl Engine {
         proposal: &Proposal,
     ) -> Result<(Vec<Expect>, Vec<Write>), Error> {
         self.accepts()?;
-        if let Err(why) = &self.target(&proposal.new.target)?.0.executes {
+        if let Err(why) = &self.target(&proposal.new.target)?.spec.executes {
             return Err(Error::conflict("target_unavailable", why.clone()));
         }
         let platform = self.platform();
@@ -154,8 +154,8 @@ impl Engine {
         loop {
             let found = platform.writable(by, conversation).await?;
             if let Some(mut said) = platform.said(&found, &draft).await? {
-                for (target, _) in &targets {
-                    let id = call_of(said.message.id.0, &target.name);
+                for target in &targets {
+                    let id = call_of(said.message.id.0, &target.spec.name);
                     if let Some((_, stored)) = platform.call_row(id).await? {
                         self.enqueue(&stored.call);
                         said.calls.push(id);
@@ -166,7 +166,8 @@ impl Engine {
             self.accepts()?;
             let (mut expects, mut writes) = platform.saying(by, &found, &draft).await?;
             let history = self.history(&found).await?;
-            for (target, actor) in &targets {
+            for known in &targets {
+                let (target, actor) = (&known.spec, &known.actor);
                 if let Err(why) = &target.executes {
                     return Err(Error::conflict("target_unavailable", format!("{}: {why}", target.name)));
                 }
@@ -188,7 +189,7 @@ impl Engine {
     fn accepting(&self, found: &Found, proposal: &Proposal, at: TimeMs) -> (Vec<Expect>, Vec<Write>) {
         let Proposal { id, caller, actor, new, key, request } = proposal;
         let ours = self.inner.targets.get(&new.target);
-        let ours = ours.is_some_and(|(target, _)| matches!(target.executes, Ok(Executes::Loop { .. })));
+        let ours = ours.is_some_and(|known| matches!(known.spec.executes, Ok(Executes::Loop { .. })));
         let timeout_ms = i64::try_from(new.timeout_s.saturating_mul(1000)).unwrap_or(i64::MAX);
         let run = ours.then(|| RunId(id.0).to_string());
         let message = message_of(&id.to_string());

@@ -34,17 +34,7 @@ pub(super) async fn pump(engine: Engine) {
         loop {
             let next = inner.lock_slots().next();
             let Some(call) = next else { break };
-            let engine = engine.clone();
-            inner.tasks.spawn(async move {
-                if let Err(error) = engine.begin(call).await {
-                    tracing::warn!(%call, %error, "a call could not be begun; it is tried again");
-                    tokio::select! {
-                        () = engine.inner.drain.cancelled() => return,
-                        () = tokio::time::sleep(AGAIN) => {}
-                    }
-                    engine.again(call).await;
-                }
-            });
+            engine.turn_of(call);
         }
     }
 }
@@ -75,7 +65,22 @@ pub(super) async fn sweep(engine: Engine) {
 }
 
 impl Engine {
-    /// Begins a call that has its slot.
+    /// Begins a call that has its slot, and puts it back into the line when that fails.
+    pub(super) fn turn_of(&self, call: HarnessCallId) {
+        let engine = self.clone();
+        self.inner.tasks.spawn(async move {
+            if let Err(error) = engine.begin(call).await {
+                tracing::warn!(%call, %error, "a call could not be begun; it is tried again");
+                tokio::select! {
+                    () = engine.inner.drain.cancelled() => return,
+                    () = tokio::time::sleep(AGAIN) => {}
+                }
+                engine.again(call).await;
+            }
+        });
+    }
+
+    /// Begins a call that has its slot, or ends one that cannot begin.
     async fn begin(&self, id: HarnessCallId) -> Result<(), Error> {
         let mut tries = Tries::default();
         loop {
@@ -84,16 +89,27 @@ impl Engine {
                 self.inner.leave(id);
                 return Ok(());
             };
-            let executes = self.inner.targets.get(&stored.call.target).map(|(target, _)| &target.executes);
-            let started = match executes {
-                Some(Ok(Executes::Loop { program, limits, .. })) => {
+            let target = self.inner.targets.get(&stored.call.target);
+            let started = match (target.as_ref().map(|known| &known.spec.executes), run_of(&stored.call)) {
+                (Some(Ok(Executes::Loop { program, limits, .. })), Some(_)) => {
                     self.begin_run((&row, &stored), program, *limits, &mut tries).await?
                 }
-                Some(Ok(Executes::External(harness))) => {
+                (Some(Ok(Executes::External(harness))), None) => {
                     remote::begin(self, (&row, &stored), harness.clone(), &mut tries).await?
                 }
-                Some(Err(why)) => self.give_up((&row, &stored), why, &mut tries).await?,
-                None => self.give_up((&row, &stored), "nobody here knows this target", &mut tries).await?,
+                (Some(Ok(_)), _) => {
+                    let why = "its target has become another kind of thing since the call was accepted";
+                    self.give_up((&row, &stored), why, &mut tries).await?
+                }
+                // Not now: it waits on, and its time may end it.
+                (Some(Err(_)), _) => {
+                    self.again(id).await;
+                    return Ok(());
+                }
+                (None, _) => {
+                    let why = format!("there is no target {} any more", stored.call.target);
+                    self.give_up((&row, &stored), &why, &mut tries).await?
+                }
             };
             if started {
                 return Ok(());

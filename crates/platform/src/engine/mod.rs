@@ -9,6 +9,7 @@ mod keep;
 mod queue;
 mod remote;
 mod stored;
+mod targets;
 mod turn;
 mod voice;
 mod wishes;
@@ -16,66 +17,18 @@ mod wishes;
 pub use deltas::{Deltas, Followed};
 pub use remote::{Harness, HarnessError, Recovery, Remote, Request, Stop, Update};
 pub(crate) use stored::shown;
+pub use targets::{Executes, TargetSpec};
 
 use crate::{Error, Platform};
-use loopd_kernel::Limits;
-use loopd_protocol::{ActorKey, ActorKind, HarnessCallId, Target};
-use loopd_runtime::{Delta, Outlet, Program, Runtime};
+use loopd_protocol::HarnessCallId;
+use loopd_runtime::{Delta, Outlet, Runtime};
 use queue::Slots;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use targets::Targets;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// What a target executes.
-#[derive(Clone)]
-pub enum Executes {
-    /// One of our own agents.
-    Loop {
-        /// The agent.
-        program: Arc<Program>,
-        /// Its limits, unless a call has smaller ones.
-        limits: Limits,
-        /// It plays a script and knows nothing: pages label it.
-        demo: bool,
-    },
-    /// Something outside.
-    External(Arc<dyn Harness>),
-}
-
-/// What calls may be made to.
-#[derive(Clone)]
-pub struct TargetSpec {
-    /// Its name: letters, digits, `-`, `_` and `.`, as in an Actor's key.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// How many of its calls execute at once; `None` is [`crate::Config::target_slots`].
-    pub slots: Option<u32>,
-    /// What it executes; `Err` says why it takes no calls now.
-    pub executes: Result<Executes, String>,
-}
-
-impl std::fmt::Debug for TargetSpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TargetSpec").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl TargetSpec {
-    fn adapter(&self) -> &str {
-        match &self.executes {
-            Ok(Executes::Loop { demo: false, .. }) | Err(_) => "loop",
-            Ok(Executes::Loop { demo: true, .. }) => "demo",
-            Ok(Executes::External(harness)) => harness.name(),
-        }
-    }
-
-    const fn is_demo(&self) -> bool {
-        matches!(self.executes, Ok(Executes::Loop { demo: true, .. }))
-    }
-}
 
 /// The engine of one process. Clones are handles to the same.
 #[derive(Clone)]
@@ -85,7 +38,7 @@ pub struct Engine {
 
 pub(crate) struct Inner {
     platform: Platform,
-    targets: BTreeMap<String, (TargetSpec, ActorKey)>,
+    targets: Targets,
     slots: Mutex<Slots>,
     /// Set once, before anything is accepted.
     runtime: OnceLock<Runtime>,
@@ -100,7 +53,7 @@ pub(crate) struct Inner {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("targets", &self.inner.targets.keys()).finish_non_exhaustive()
+        f.debug_struct("Engine").field("targets", &self.inner.targets).finish_non_exhaustive()
     }
 }
 
@@ -110,17 +63,9 @@ impl Engine {
     /// # Errors
     /// [`Error::Invalid`] for a target whose name is no Actor's key, or that another one has.
     pub fn new(platform: Platform, targets: Vec<TargetSpec>) -> Result<Self, Error> {
-        let mut known = BTreeMap::new();
         let mut slots = Slots::new(platform.config().slots);
-        for target in targets {
-            let actor = ActorKey::new(ActorKind::Harness, &target.name)
-                .map_err(|error| Error::invalid("target", format!("{}: {error}", target.name)))?;
-            slots.target(&target.name, target.slots.unwrap_or(platform.config().target_slots));
-            let name = target.name.clone();
-            if known.insert(name.clone(), (target, actor)).is_some() {
-                return Err(Error::invalid("target", format!("there are two named {name}")));
-            }
-        }
+        let known = Targets::default();
+        known.replace(targets::known(targets)?, &mut slots, platform.config().target_slots);
         let inner = Inner {
             platform,
             targets: known,
@@ -163,40 +108,10 @@ impl Engine {
         Ok(())
     }
 
-    async fn announce(&self) -> Result<(), Error> {
-        for (target, actor) in self.inner.targets.values() {
-            let (name, description) = (target.name.clone(), target.description.chars().take(2000).collect());
-            // What can execute is there for as long as this process is; what cannot was never there.
-            let lease = (target.executes.is_err().then_some(0), target.is_demo());
-            self.inner.platform.announce(actor, name, description, lease).await?;
-        }
-        Ok(())
-    }
-
     /// The platform.
     #[must_use]
     pub fn platform(&self) -> &Platform {
         &self.inner.platform
-    }
-
-    /// What calls may be made to, by name.
-    #[must_use]
-    pub fn targets(&self) -> Vec<Target> {
-        let slots = self.lock_slots();
-        let target = |(target, actor): &(TargetSpec, ActorKey)| {
-            let (most, running, queued) = slots.of(&target.name);
-            Target {
-                name: target.name.clone(),
-                description: target.description.clone(),
-                adapter: target.adapter().to_owned(),
-                actor: actor.clone(),
-                slots: most,
-                running,
-                queued,
-                unavailable: target.executes.as_ref().err().cloned(),
-            }
-        };
-        self.inner.targets.values().map(target).collect()
     }
 
     /// Streamed text, as it arrives.
@@ -228,10 +143,6 @@ impl Engine {
     ) -> Result<T, Error> {
         let done = self.inner.tasks.spawn(doing).await;
         done.unwrap_or_else(|_| Err(loopd_store::StoreError::Unavailable("the request was given up".to_owned()).into()))
-    }
-
-    fn target(&self, name: &str) -> Result<&(TargetSpec, ActorKey), Error> {
-        self.inner.targets.get(name).ok_or_else(|| Error::not_found("target", name))
     }
 
     fn lock_slots(&self) -> MutexGuard<'_, Slots> {

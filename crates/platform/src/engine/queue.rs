@@ -17,13 +17,29 @@ pub(super) struct Waiting {
     pub priority: Priority,
 }
 
-#[derive(Debug, Default)]
+/// What a target takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// How many of its calls execute at once.
+    pub most: u32,
+    /// Whether one may begin.
+    pub open: bool,
+}
+
+#[derive(Debug)]
 struct Line {
-    most: u32,
+    offer: Offer,
     running: u32,
     queued: u32,
     /// By urgency, the lowest number first; within it callers take turns.
     waiting: BTreeMap<u8, VecDeque<(ActorKey, VecDeque<HarnessCallId>)>>,
+}
+
+impl Default for Line {
+    /// Of a target that is not there: who waits for it gets a turn, and is told.
+    fn default() -> Self {
+        Self { offer: Offer { most: 1, open: true }, running: 0, queued: 0, waiting: BTreeMap::new() }
+    }
 }
 
 /// The slots of one process.
@@ -49,13 +65,22 @@ impl Slots {
         Self { most, running: HashMap::new(), lines: BTreeMap::new(), last: None }
     }
 
-    pub fn target(&mut self, name: &str, most: u32) {
-        self.lines.entry(name.to_owned()).or_default().most = most;
+    pub fn target(&mut self, name: &str, offer: Offer) {
+        self.lines.entry(name.to_owned()).or_default().offer = offer;
+    }
+
+    /// There is no such target any more. Returns those that waited for it, which nothing here knows from now on.
+    pub fn close(&mut self, name: &str) -> Vec<HarnessCallId> {
+        let Some(line) = self.lines.remove(name) else { return Vec::new() };
+        if line.running > 0 {
+            self.lines.insert(name.to_owned(), Line { running: line.running, ..Line::default() });
+        }
+        line.waiting.into_values().flatten().flat_map(|(_, calls)| calls).collect()
     }
 
     /// Slots, running and queued calls of a target.
     pub fn of(&self, target: &str) -> (u32, u32, u32) {
-        self.lines.get(target).map_or((0, 0, 0), |line| (line.most, line.running, line.queued))
+        self.lines.get(target).map_or((0, 0, 0), |line| (line.offer.most, line.running, line.queued))
     }
 
     /// The call waits for its turn, unless it waits already or has its slot: being told twice gives no second turn.
@@ -64,8 +89,7 @@ impl Slots {
         if self.running.contains_key(&call) {
             return;
         }
-        // Of a target that is not there any more: it gets its turn, and is told.
-        let line = self.lines.entry(target).or_insert_with(|| Line { most: 1, ..Line::default() });
+        let line = self.lines.entry(target).or_default();
         let callers = line.waiting.entry(urgency(priority)).or_default();
         match callers.iter_mut().find(|(known, _)| *known == caller) {
             Some((_, calls)) if calls.contains(&call) => return,
@@ -132,7 +156,7 @@ impl Slots {
     fn next_target(&self) -> Option<String> {
         let ready = |line: &Line| {
             let urgency = line.waiting.iter().find(|(_, callers)| !callers.is_empty()).map(|(urgency, _)| *urgency);
-            urgency.filter(|_| line.running < line.most)
+            urgency.filter(|_| line.offer.open && line.running < line.offer.most)
         };
         let ready = self.lines.iter().filter_map(|(name, line)| ready(line).map(|urgency| (urgency, name)));
         let behind = |name: &String| self.last.as_ref().is_some_and(|last| name <= last);
@@ -156,8 +180,8 @@ mod tests {
     #[track_caller]
     fn check(most: u32, waits: &[(u8, &str, &str, Priority)], expected: &[u8]) {
         let mut slots = Slots::new(most);
-        slots.target("a", 2);
-        slots.target("b", 2);
+        slots.target("a", Offer { most: 2, open: true });
+        slots.target("b", Offer { most: 2, open: true });
         for (number, target, caller, priority) in waits {
             slots.wait(waiting(*number, target, caller, *priority));
         }
@@ -185,8 +209,8 @@ mod tests {
     #[test]
     fn slots_are_bounded_over_all_and_per_target() {
         let mut slots = Slots::new(3);
-        slots.target("a", 2);
-        slots.target("b", 2);
+        slots.target("a", Offer { most: 2, open: true });
+        slots.target("b", Offer { most: 2, open: true });
         for number in 1..=4 {
             slots.wait(waiting(number, "a", "ann", Priority::Normal));
         }

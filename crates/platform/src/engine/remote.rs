@@ -173,8 +173,8 @@ pub(super) async fn begin(
 pub(super) fn take_up(engine: &Engine, stored: &Stored) {
     let id = stored.call.id;
     engine.lock_slots().enter(id, &stored.call.target);
-    let executes = engine.inner.targets.get(&stored.call.target).map(|(target, _)| &target.executes);
-    match executes {
+    let target = engine.inner.targets.get(&stored.call.target);
+    match target.as_ref().map(|known| &known.spec.executes) {
         Some(Ok(super::Executes::External(harness))) => spawn(engine, stored, harness.clone(), false),
         Some(_) | None => {
             let (engine, why) = (engine.clone(), "nobody here can attach to it any more");

@@ -159,10 +159,7 @@ impl Engine {
             return Err(not_parked());
         }
         let raise = limits(raise);
-        if let (false, Ok((target, _))) = (by.is_admin(), self.target(&stored.call.target))
-            && let Ok(Executes::Loop { limits, .. }) = &target.executes
-            && exceeds(raise, *limits)
-        {
+        if !by.is_admin() && self.exceeds(&stored.call.target, raise) {
             return Err(Error::Forbidden("only an admin lets a call exceed the limits of its target".to_owned()));
         }
         let words = format!("{raise:?}");
@@ -194,9 +191,8 @@ impl Engine {
         if stored.call.phase.is_final() {
             return Err(over());
         }
-        let (target, _) = self.target(&stored.call.target)?;
-        let ours = matches!(target.executes, Ok(Executes::Loop { .. }));
-        let run = run_of(&stored.call).filter(|_| ours);
+        // Whatever has become of its target: what executes goes on.
+        let run = run_of(&stored.call);
         let run =
             run.ok_or_else(|| Error::conflict("call_not_steerable", "this target takes no text while it runs"))?;
         if stored.call.phase == CallPhase::Queued {
@@ -210,6 +206,14 @@ impl Engine {
         let body = InboxBody::Signal { name: MESSAGE_SIGNAL.to_owned(), body: steer.text };
         self.tell(run, format!("{STEERED}{name}"), body).await.map_err(|error| sealed(error, over()))?;
         Ok(Steered { steer: name })
+    }
+
+    /// Whether a raise goes beyond what the target allows. Of one that is not there now nobody knows what that is.
+    fn exceeds(&self, target: &str, raise: Limits) -> bool {
+        match self.target(target).as_ref().map(|known| &known.spec.executes) {
+            Ok(Ok(Executes::Loop { limits, .. })) => exceeds(raise, *limits),
+            Ok(_) | Err(_) => raise != Limits::default(),
+        }
     }
 
     async fn tell(&self, run: RunId, key: String, body: InboxBody) -> Result<(), StoreError> {

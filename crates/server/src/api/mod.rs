@@ -2,6 +2,7 @@
 
 mod access;
 mod actors;
+mod agents;
 mod artifacts;
 mod calls;
 mod conversations;
@@ -19,6 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 /// Everything that wants to know who asks.
 pub(crate) fn router() -> OpenApiRouter<App> {
     actors::router()
+        .merge(agents::router())
         .merge(conversations::router())
         .merge(messages::router())
         .merge(questions::router())

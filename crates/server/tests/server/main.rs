@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod access;
+mod agents;
 mod calls;
 mod connections;
 mod guards;
@@ -12,6 +13,7 @@ mod order;
 mod page;
 mod resources;
 mod resume;
+mod roster;
 mod sign_in;
 #[path = "../../../platform/tests/stage/steps.rs"]
 mod steps;

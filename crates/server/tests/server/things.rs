@@ -106,6 +106,8 @@ impl Things {
         let attach = Ask::post(within("artifacts?name=a.txt")).by(&world.ann).text("text/plain", "bytes");
         let artifact = text(&made(attach).await["id"]);
         let token = json!({"actor": "person/zoe", "roles": ["member", "operator"]});
+        let keep = Ask::new("put", "/v1/agents/kept").by(&world.root).text("application/yaml", "name: kept");
+        made(keep).await;
         let lease = Ask::post(within("lease")).by(&world.op).json(json!({"holder": "one", "lease_s": 600}));
         assert_eq!(world.send(lease).await.json()["epoch"], 1);
         let made = made(Ask::post("/v1/tokens").by(&world.root).json(token)).await;
@@ -145,6 +147,7 @@ impl Things {
             ("{kind}", kind),
             ("{key}", key),
             ("{role}", "plan"),
+            ("{agent}", "kept"),
         ];
         let path = ids.iter().fold(operation.path.to_owned(), |path, (name, id)| path.replace(name, id));
         format!("{path}{}", self.behind(operation))
@@ -169,7 +172,8 @@ impl Things {
             "ask" | "withdraw" | "update_message" | "end_message" | "register_role" | "lease" | "turn" => {
                 &self.world.op
             }
-            "make_token" | "revoke_token" | "list_tokens" | "list_audit" | "list_runs" => &self.world.root,
+            "make_token" | "revoke_token" | "list_tokens" | "list_audit" | "list_runs" | "apply_agent"
+            | "delete_agent" => &self.world.root,
             _ => &self.world.ann,
         }
     }
@@ -213,6 +217,7 @@ impl Things {
         match (self.body(operation), operation.id) {
             (Some(body), _) => ask.json(body),
             (None, "attach") => ask.text("text/plain", "bytes"),
+            (None, "apply_agent") => ask.text("application/yaml", "name: kept"),
             (None, _) => ask,
         }
     }

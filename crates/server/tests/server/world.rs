@@ -1,5 +1,6 @@
 //! A server over a store in memory, people with tokens, and requests that are checked against the description.
 
+use crate::roster::Shelf;
 use crate::steps::{Paid, steps};
 use crate::stores::Watched;
 use axum::body::{Body, Bytes};
@@ -121,7 +122,7 @@ impl World {
         engine.start(runtime.start().await.unwrap(), deltas).await.unwrap();
         let mut config = ServerConfig::new([0xab; 16]).unwrap();
         (options.config)(&mut config);
-        let server = Server::new(engine.clone(), config);
+        let server = Server::keeping(engine.clone(), config, Arc::new(Shelf::of(&engine)));
         let service = TowerToHyperService::new(server.router());
         let mut world = Self {
             clock,
@@ -144,7 +145,7 @@ impl World {
         world
     }
 
-    /// Another server, as set at first, over what the first one has left.
+    /// Another server, as set at first and without agents of its own, over what the first one has left.
     pub fn restart(&mut self) {
         self.server = Server::new(self.engine.clone(), ServerConfig::new([0xab; 16]).unwrap());
         self.service = TowerToHyperService::new(self.server.router());
