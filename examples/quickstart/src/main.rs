@@ -1,4 +1,4 @@
-//! A refund that is paid once, whatever dies in between. This file is the first code block of the README.
+//! A refund that is paid once, whatever dies in between. This file is the Rust of the README.
 #![allow(clippy::print_stdout)]
 
 #[cfg(test)]
