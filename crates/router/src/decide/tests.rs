@@ -31,6 +31,9 @@ fn call(step: &str, phase: &str, said: &str) -> HarnessCall {
     }
     if error.is_some() {
         call["error"] = json!({"code": code, "message": message});
+        if code == "call.policy_denied" {
+            call["reason"] = json!("PolicyDenied");
+        }
     }
     serde_json::from_value(call).unwrap()
 }
@@ -327,12 +330,13 @@ fn a_task_that_fails_is_repeated_once_and_then_named() {
 }
 
 #[test]
-fn what_may_have_changed_something_is_not_done_again() {
+fn what_is_decided_or_may_have_changed_something_is_not_done_again() {
     for how in [
         "failed refund: something changed",
         "unknown",
         "cancelled",
         "failed call.parked: it parked (BudgetExceeded), and its caller does not wait",
+        "failed call.policy_denied: the rule no-refunds forbids it",
     ] {
         let rest = || {
             expect![[r#"

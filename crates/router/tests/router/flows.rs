@@ -3,7 +3,7 @@
 use crate::{ROUTER, agent, planner, two_tasks, usual};
 use expect_test::{Expect, expect};
 use loopd_inside::kit::{Agent, World};
-use loopd_protocol::{ArtifactId, Block, KnownBlock};
+use loopd_protocol::{ArtifactId, Block, KnownBlock, Question};
 use loopd_router::{Config, Router};
 use serde_json::json;
 use std::time::Duration;
@@ -281,10 +281,10 @@ async fn what_is_said_while_it_sums_up_is_taken_in() {
     .assert_debug_eq(&phases);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_agent_that_asks_is_answered_and_goes_on() {
+/// The answer when a task asks at work, and a person does this about it.
+async fn asked_at_work(person: impl AsyncFnOnce(&World, &Question), expected: Expect) {
     let asks = json!([
-        {"when": {"last_tool": "ask"}, "say": "You said {{tool.ask}}."},
+        {"when": {"last_tool": "ask"}, "say": "I was told: {{tool.ask}}."},
         {"say": "I ask.", "use": [{"tool": "ask", "args": {"question": "Which one?"}}]},
     ]);
     let planner = planner(json!({"kind": "simple", "agent": "finder"}), json!({}), "");
@@ -295,8 +295,17 @@ async fn an_agent_that_asks_is_answered_and_goes_on() {
     world.pass(Duration::from_secs(5)).await;
     let [work] = world.work(room).await[..] else { panic!("no work") };
     let question = world.question(work).await;
-    world.answer(&question, "that one").await;
-    assert_eq!(world.answer_of(&said).await, "You said that one.");
+    person(&world, &question).await;
+    expected.assert_eq(&world.answer_of(&said).await);
+    assert_eq!(world.calls(room).await.len(), 2, "nothing was tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_asks_is_answered_or_denied_and_goes_on() {
+    asked_at_work(async |world, question| world.answer(question, "that one").await, expect!["I was told: that one."])
+        .await;
+    asked_at_work(async |world, question| world.decline(question).await, expect!["I was told: nobody answered."]).await;
+    asked_at_work(async |world, question| world.dismiss(question).await, expect!["I was told: nobody answered."]).await;
 }
 
 #[tokio::test(start_paused = true)]
