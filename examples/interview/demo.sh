@@ -76,7 +76,9 @@ start_operator
 until_it "the operator" "$loopctl" actor show operator/interview
 
 "$loopctl" conv new Interview >/dev/null
-"$loopctl" conv send last "Hello" --to operator/interview >/dev/null
+ended=0
+told=$("$loopctl" conv send last "Hello" --to operator/interview --wait --timeout 60s 2>&1) || ended=$?
+if [ "$ended" -ne 5 ] || ! grep -q "answer with" <<<"$told"; then fail "who waited was not told of the question ($ended): $told"; fi
 answer "What is your name" Ann
 until_it "the question of the language" is_asked "Which language"
 power_cut "$server"

@@ -37,7 +37,7 @@ Examples:
   loopctl run show last
   loopctl run resume last --max-iterations 40
   loopctl record last -o run.loopfix && loopctl replay run.loopfix
-  loopctl conv send last \"Hello\" --to harness/demo --wait      beside a `loopd serve`
+  loopctl conv send last \"Hello\" --to harness/demo --wait      beside a `loopd up`
 
 Exit codes:
   0 completed        1 failed           2 usage

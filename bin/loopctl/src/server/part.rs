@@ -207,6 +207,12 @@ pub fn noted(message: &Message) -> Option<String> {
     })
 }
 
+/// Whether a Message is what a Question asks.
+pub fn is_question(message: &Message) -> bool {
+    let asks = |block: &Block| matches!(block, Block::Known(KnownBlock::Ask { .. } | KnownBlock::Confirm { .. }));
+    message.blocks.iter().any(asks)
+}
+
 /// Whether a Message tells how far somebody is, and nothing else.
 pub fn is_progress(message: &Message) -> bool {
     message.blocks.iter().all(|block| matches!(block, Block::Known(KnownBlock::Progress { .. })))

@@ -105,7 +105,7 @@ impl Reach {
 
 fn none(place: &Place) -> Problem {
     let folder = folder(place).display().to_string();
-    let fix = "start one with `loopd serve`, or name one with --server URL or LOOPD_SERVER";
+    let fix = "start one with `loopd up`, or name one with --server URL or LOOPD_SERVER";
     let problem = Problem::new(Code::ServerUnreachable, format!("no server runs on {folder}"));
     match announced(place) {
         Some(gone) => {

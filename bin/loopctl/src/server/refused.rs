@@ -15,7 +15,7 @@ impl From<Error> for Problem {
             Error::Unreachable(why) => Self::new(Code::ServerUnreachable, "the server does not answer")
                 // The operating system's numbers help nobody here.
                 .why(excerpt::line(why.split(" (os error ").next().unwrap_or_default(), WORDS))
-                .fix("look whether `loopd serve` runs there"),
+                .fix("look whether a `loopd` runs there"),
             Error::Strange(what) => Self::new(Code::ServerUnreachable, "what answers there is no server of this time")
                 .why(excerpt::line(&what, WORDS))
                 .fix("look at the address, and whether loopctl and loopd are of one release"),

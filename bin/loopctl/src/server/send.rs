@@ -37,7 +37,7 @@ pub async fn send(context: &Context, reach: &Reach, args: SendArgs) -> Result<Ex
     // Whoever waits listens first: an answer may be quick.
     let ear = if args.wait { Some(Ear::open(reach, conversation, Start::Now).await?) } else { None };
     let progress = args.wait && (args.progress || output::stderr_is_terminal());
-    let mut works = if progress { Some(Works::open(reach, conversation, Start::Now).await?) } else { None };
+    let mut works = if args.wait { Some(Works::open(reach, conversation, Start::Now).await?) } else { None };
     let say = Say { actor: None, to: args.to, reply_to: args.reply_to, blocks };
     let said = again(async || reach.client.say(conversation, &key, &say).await).await;
     let said = said.map_err(|problem| match (problem.code, given) {

@@ -30,6 +30,13 @@ pub enum Awaited {
     Reply(Vec<ActorKey>, u64),
 }
 
+impl Awaited {
+    /// Whether a Message of this one may be the reply.
+    fn is_of(&self, from: &ActorKey) -> bool {
+        matches!(self, Self::Reply(of, _) if of.iter().any(|actor| *actor == *from || *actor == from.owner()))
+    }
+}
+
 /// How somebody waits.
 pub struct Patience {
     /// No longer than this.
@@ -38,7 +45,7 @@ pub struct Patience {
     pub format: Format,
     /// What is done meanwhile is told on stderr.
     pub progress: bool,
-    /// The work that is done for the answer, where it is told.
+    /// The work that is done for the answer, where an Operator may do some.
     pub works: Option<Works>,
 }
 
@@ -52,6 +59,7 @@ impl Patience {
 /// Somebody who waits.
 struct Waiting<'a> {
     reach: &'a Reach,
+    conversation: ConversationId,
     watcher: Watcher<'a>,
     awaited: Awaited,
     /// Where the calls stand.
@@ -80,7 +88,8 @@ pub async fn wait(
     context.signals.polite();
     let live = format == Format::Table && output::stdout_is_terminal();
     let watcher = Watcher::new(context, reach, conversation);
-    let mut waiting = Waiting { reach, watcher, awaited, calls: BTreeMap::new(), news: true, live, progress, format };
+    let calls = BTreeMap::new();
+    let mut waiting = Waiting { reach, conversation, watcher, awaited, calls, news: true, live, progress, format };
     waiting.look().await?;
     let deadline = timeout.map(|timeout| Instant::now() + Duration::from_millis(timeout.ms));
     loop {
@@ -90,19 +99,21 @@ pub async fn wait(
         let heard = tokio::select! {
             heard = ear.next() => heard?,
             event = works::next(&mut works) => {
-                waiting.work(&event.event);
+                if let Some(exit) = waiting.at_work(&event.event) {
+                    return Ok(exit);
+                }
                 continue;
             }
             () = context.signals.asked() => {
                 waiting.watcher.screen_done();
-                let later = later(reach, &waiting.awaited, conversation);
+                let later = waiting.later();
                 output::note(&format!("no longer waiting; it goes on; {later}"));
                 return Ok(context.signals.exit());
             }
             () = until(deadline) => {
                 waiting.watcher.screen_done();
                 let what = format!("it is not done after {}", crate::words::duration(timeout.map_or(0, |span| span.ms)));
-                let later = later(reach, &waiting.awaited, conversation);
+                let later = waiting.later();
                 return Err(Problem::new(Code::Timeout, what).why("it goes on").fix(later));
             }
         };
@@ -127,23 +138,56 @@ impl Waiting<'_> {
         Ok(())
     }
 
-    /// Tells what an Operator does for the answer.
-    fn work(&mut self, event: &Event) {
+    /// What an Operator does for the answer.
+    fn at_work(&mut self, event: &Event) -> Option<Exit> {
         match event {
-            Event::Call { call } if call.phase != CallPhase::Queued => {
-                self.watcher.note(&format!("… {}", part::called(call).1));
+            Event::Question { question } if matches!(self.awaited, Awaited::Reply(..)) => {
+                return self.asked(question, false);
             }
-            Event::Message { message } => {
+            Event::Call { call } if self.progress => self.tell_call(call),
+            Event::Message { message } if self.progress => {
                 if let Some(note) = part::noted(message) {
                     self.watcher.note(&format!("… {note}"));
                 }
             }
-            Event::Question { question } if question.status == QuestionStatus::Open && question.answer.is_none() => {
-                self.watcher.note(&questions::asks(question));
-                self.watcher.note(&questions::how(self.reach, question));
-            }
             _ => {}
         }
+        None
+    }
+
+    fn tell_call(&mut self, call: &HarnessCall) {
+        if call.phase != CallPhase::Queued {
+            self.watcher.note(&format!("… {}", part::called(call).1));
+        }
+    }
+
+    /// A person is asked, without whom the answer may never come.
+    fn asked(&mut self, question: &Question, shown: bool) -> Option<Exit> {
+        if question.status != QuestionStatus::Open || question.answer.is_some() {
+            return None;
+        }
+        self.watcher.screen_done();
+        if !shown {
+            output::note(&questions::asks(question));
+            output::note(&questions::how(self.reach, question));
+        }
+        output::note(&format!("and then  {}", self.command()));
+        Some(Exit::Waiting)
+    }
+
+    fn command(&self) -> String {
+        let command = match &self.awaited {
+            Awaited::Calls(ids) if ids.len() == 1 => {
+                let id = ids.first().map(names::short).unwrap_or_default();
+                format!("call show {id} --wait")
+            }
+            Awaited::Calls(_) | Awaited::Reply(..) => format!("conv watch {}", names::short(self.conversation)),
+        };
+        self.reach.command(&command)
+    }
+
+    fn later(&self) -> String {
+        format!("see what comes of it:  {}", self.command())
     }
 
     /// Tells how far it is, unless that stands on the screen.
@@ -154,7 +198,7 @@ impl Waiting<'_> {
                     self.watcher.note(&note);
                 }
             }
-            Event::Call { call } if self.calls.contains_key(&call.id) && !call.phase.is_final() => self.work(event),
+            Event::Call { call } if self.calls.contains_key(&call.id) && !call.phase.is_final() => self.tell_call(call),
             _ => {}
         }
     }
@@ -185,6 +229,9 @@ impl Waiting<'_> {
                         {
                             *known = *call;
                         }
+                    }
+                    Event::Question { question } if self.awaited.is_of(&question.from) => {
+                        return Ok(self.asked(&question, self.live));
                     }
                     Event::Message { message } | Event::MessageEnded { message }
                         if is_reply(&self.awaited, &message) =>
@@ -232,17 +279,6 @@ async fn open_questions(reach: &Reach, call: &HarnessCall) -> Result<Vec<Questio
     Ok(open)
 }
 
-fn later(reach: &Reach, awaited: &Awaited, conversation: ConversationId) -> String {
-    let command = match awaited {
-        Awaited::Calls(ids) if ids.len() == 1 => {
-            let id = ids.first().map(names::short).unwrap_or_default();
-            format!("call show {id} --wait")
-        }
-        Awaited::Calls(_) | Awaited::Reply(..) => format!("conv watch {}", names::short(conversation)),
-    };
-    format!("see what comes of it:  {}", reach.command(&command))
-}
-
 /// What people say stands on the screen, or is not what is waited for.
 fn is_own(event: &Event) -> bool {
     let Event::Message { message } = event else { return false };
@@ -250,9 +286,9 @@ fn is_own(event: &Event) -> bool {
 }
 
 fn is_reply(awaited: &Awaited, message: &Message) -> bool {
-    let Awaited::Reply(from, seq) = awaited else { return false };
-    let theirs = from.iter().any(|actor| *actor == message.from || *actor == message.from.owner());
-    message.seq > *seq && theirs && message.status.is_final() && !part::is_progress(message)
+    let Awaited::Reply(_, seq) = awaited else { return false };
+    let is_one = !part::is_progress(message) && !part::is_question(message);
+    message.seq > *seq && awaited.is_of(&message.from) && message.status.is_final() && is_one
 }
 
 async fn replied(reach: &Reach, message: &Message, (live, format): (bool, Format)) -> Result<Exit, Problem> {

@@ -144,7 +144,7 @@ fn what_is_not_applied_says_why() {
         &["agent", "apply", "one.yaml"],
         expect![[r#"
         err: error[E-SERVER-UNREACHABLE]: no server runs on ./.loopd
-        err: fix: start one with `loopd serve`, or name one with --server URL or LOOPD_SERVER
+        err: fix: start one with `loopd up`, or name one with --server URL or LOOPD_SERVER
         exit 9
     "#]],
     );

@@ -579,7 +579,7 @@ fn without_a_server_nothing_is_sent_and_it_is_said_why() {
         &["conv", "list"],
         expect![[r#"
         err: error[E-SERVER-UNREACHABLE]: no server runs on ./.loopd
-        err: fix: start one with `loopd serve`, or name one with --server URL or LOOPD_SERVER
+        err: fix: start one with `loopd up`, or name one with --server URL or LOOPD_SERVER
         exit 9
     "#]],
     );
@@ -588,7 +588,7 @@ fn without_a_server_nothing_is_sent_and_it_is_said_why() {
         &["ask", "show", "qst_1"],
         expect![[r#"
         err: error[E-SERVER-UNREACHABLE]: no server runs on ./.loopd
-        err: fix: start one with `loopd serve`, or name one with --server URL or LOOPD_SERVER
+        err: fix: start one with `loopd up`, or name one with --server URL or LOOPD_SERVER
         exit 9
     "#]],
     );
@@ -616,7 +616,7 @@ fn without_a_server_nothing_is_sent_and_it_is_said_why() {
         expect![[r#"
         err: error[E-SERVER-UNREACHABLE]: the server does not answer
         err: why: Connection refused
-        err: fix: look whether `loopd serve` runs there
+        err: fix: look whether a `loopd` runs there
         exit 9
     "#]],
     );

@@ -120,6 +120,20 @@ fn progress_goes_to_stderr_and_leaves_stdout_alone() {
 }
 
 #[test]
+fn who_waits_is_told_that_a_person_is_asked_at_work() {
+    let world = World::new();
+    let _served = Served::routed(&world);
+    assert_eq!(world.loopctl(&["conv", "new"]).code, 0);
+    let send = ["conv", "send", "last", "ask me something", "--to", "operator/router", "--wait"];
+    expect![[r#"
+        err: harness/demo asks: Which colour do you like best?
+        err: answer with loopctl ask answer QST1 red | green | blue
+        err: and then loopctl conv watch CON1
+        exit 5
+    "#]].assert_eq(&world.say(&send));
+}
+
+#[test]
 fn a_call_tells_its_progress_too_where_that_is_wished() {
     let world = World::new();
     let _served = Served::start(&world);
