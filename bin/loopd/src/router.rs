@@ -50,8 +50,16 @@ impl RouterSettings {
         let usual = Config::default();
         let wrong = |why: String| Trouble::new(Exit::Usage, format!("[router]: {why}"));
         let max_tasks = self.max_tasks.map_or(usual.max_tasks, NonZeroUsize::get);
+        let evidence_bytes = self.evidence_bytes.map_or(usual.evidence_bytes, NonZeroUsize::get);
+        let timeout_s = self.timeout_s.map_or(usual.timeout_s, NonZeroU64::get);
         if max_tasks > Config::MOST_TASKS {
             return Err(wrong(format!("max-tasks is at most {}", Config::MOST_TASKS)));
+        }
+        if evidence_bytes > Config::MOST_EVIDENCE {
+            return Err(wrong(format!("evidence-bytes is at most {}", Config::MOST_EVIDENCE)));
+        }
+        if timeout_s > Config::LONGEST_S {
+            return Err(wrong(format!("timeout-s is at most {}", Config::LONGEST_S)));
         }
         let prompts = self.prompts.as_deref().map(Prompts::of_folder).transpose();
         let prompts = prompts.map_err(|error| {
@@ -62,11 +70,11 @@ impl RouterSettings {
             agents: self.agents.clone(),
             max_tasks,
             max_rounds: self.max_rounds.map_or(usual.max_rounds, NonZeroUsize::get),
-            timeout_s: self.timeout_s.map_or(usual.timeout_s, NonZeroU64::get),
+            timeout_s,
             tokens: self.tokens.map_or(usual.tokens, |tokens| Some(tokens.get())),
             micro_usd: self.usd.as_ref().map(|usd| usd.0.0),
             history_messages: self.history_messages.unwrap_or(usual.history_messages),
-            evidence_bytes: self.evidence_bytes.map_or(usual.evidence_bytes, NonZeroUsize::get),
+            evidence_bytes,
             prompts: prompts.unwrap_or(usual.prompts),
             ..usual
         })
@@ -212,6 +220,8 @@ mod tests {
         let set = Config { planner: Some("p".into()), agents, max_tasks: 2, micro_usd: Some(250_000), ..usual };
         check("planner = \"p\"\nagents = [\"a\"]\nmax-tasks = 2\nusd = \"0.25\"", Ok(set));
         check("max-tasks = 41", Err("loopd: [router]: max-tasks is at most 40"));
+        check("evidence-bytes = 262145", Err("loopd: [router]: evidence-bytes is at most 262144"));
+        check("timeout-s = 604801", Err("loopd: [router]: timeout-s is at most 604800"));
         check("max-tasks = 0", Err("invalid value: integer `0`, expected a nonzero usize"));
         check(
             "max-round = 1",

@@ -104,7 +104,7 @@ impl Doing<'_> {
         let actor = actor.transpose().map_err(Error::own)?;
         let artifacts = if role.is_none() { self.files() } else { Vec::new() };
         let prompt = self.prompt(ask).await?;
-        let (timeout_s, effect_key) = (self.config.timeout_s, name);
+        let (timeout_s, effect_key) = (self.config.timeout_s.clamp(1, Config::LONGEST_S), name);
         let new =
             NewCall { actor, artifacts, timeout_s, budget, effect_key, on_park: OnPark::Fail, ..call(target, prompt) };
         self.cx.prompt(Place::Work, key, new).await?;
@@ -147,7 +147,7 @@ impl Doing<'_> {
                         "What was said since the work began; it goes before the question where the two differ:\n{late}\n\n"
                     )
                 };
-                let evidence = words::evidence(self.board, self.config.evidence_bytes);
+                let evidence = self.evidence();
                 let values = [("question", self.question()), ("evidence", evidence), ("late", late)];
                 let values: Vec<_> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
                 self.config.prompts.render(Prompt::Synthesise, &values)
@@ -160,7 +160,7 @@ impl Doing<'_> {
         let agents = self.agents.iter().map(about).collect::<Vec<_>>().join("\n");
         let history = self.history().await?;
         let history = if history.is_empty() { "Nothing.".to_owned() } else { history };
-        let evidence = words::evidence(self.board, self.config.evidence_bytes);
+        let evidence = self.evidence();
         let most = self.config.max_tasks.to_string();
         let question = self.question();
         let values = [
@@ -174,6 +174,10 @@ impl Doing<'_> {
         Ok(self.config.prompts.render(prompt, &values))
     }
 
+    fn evidence(&self) -> String {
+        words::evidence(self.board, self.config.evidence_bytes.min(Config::MOST_EVIDENCE))
+    }
+
     fn question(&self) -> String {
         words::cut(self.board.question().map_or("", |said| said.text.as_str()), QUESTION)
     }
@@ -182,7 +186,7 @@ impl Doing<'_> {
     async fn context(&mut self) -> Result<String, Error> {
         let (history, late) = (self.history().await?, words::said(self.board.late()));
         let evidence = match self.board.tasks().next() {
-            Some(_) => words::evidence(self.board, self.config.evidence_bytes),
+            Some(_) => self.evidence(),
             None => String::new(),
         };
         let parts = [

@@ -15,7 +15,7 @@ pub struct Config {
     pub max_tasks: usize,
     /// Plans for one answer at most: the first, and one each time that people say more while it works; at least 1.
     pub max_rounds: usize,
-    /// Seconds that one call may take.
+    /// Seconds that one call may take; at most [`Config::LONGEST_S`].
     pub timeout_s: u64,
     /// Tokens of the whole answer: plans, tasks, repeated ones and the summing up together.
     pub tokens: Option<u64>,
@@ -25,7 +25,7 @@ pub struct Config {
     pub history_messages: u32,
     /// Bytes of them.
     pub history_bytes: usize,
-    /// Bytes of all that was found, as the planner and whoever sums up are shown it.
+    /// Bytes of all that was found, as the planner and whoever sums up are shown it; at most [`Config::MOST_EVIDENCE`].
     pub evidence_bytes: usize,
     /// What the models are told.
     pub prompts: Prompts,
@@ -34,6 +34,12 @@ pub struct Config {
 impl Config {
     /// The most tasks that a plan may have: with the plan itself they are one Turn.
     pub const MOST_TASKS: usize = 40;
+
+    /// The longest that a call may take, in seconds: a week, as the platform has it.
+    pub const LONGEST_S: u64 = 7 * 86_400;
+
+    /// The most bytes of evidence: with the question it has to fit into a prompt.
+    pub const MOST_EVIDENCE: usize = 256 << 10;
 }
 
 impl Default for Config {

@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Bytes of a task's prompt.
+/// Characters of a task's prompt.
 const PROMPT: usize = 32 << 10;
+
+/// Bytes of a whole plan: with its calls it is one Turn, and has to fit into a Message.
+const PLAN: usize = 256 << 10;
 
 /// Characters of a title.
 const TITLE: usize = 120;
@@ -88,11 +91,15 @@ impl Plan {
         if !errors.is_empty() {
             return Err(errors.join("\n"));
         }
-        match serde_json::from_value(value).map_err(|error| error.to_string())? {
-            Reply::Simple { agent } => Ok(Self::simple(&agent)),
+        let plan = match serde_json::from_value(value).map_err(|error| error.to_string())? {
+            Reply::Simple { agent } => Self::simple(&agent),
             Reply::Complex { tasks, drop } => {
-                Ok(Self { kind: Kind::Complex, tasks, drop: drop.into_iter().take(100).collect(), instead: None })
+                Self { kind: Kind::Complex, tasks, drop: drop.into_iter().take(100).collect(), instead: None }
             }
+        };
+        match serde_json::to_vec(&plan).map_err(|error| error.to_string())?.len() {
+            bytes if bytes > PLAN => Err(format!("it has {bytes} bytes, and may have {PLAN} at most")),
+            _ => Ok(plan),
         }
     }
 
@@ -228,6 +235,21 @@ mod tests {
             no: /tasks/0/agent: "nobody" is not one of "finder" or "writer"
             /tasks/0/prompt: "" is shorter than 1 character"#]],
         );
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_turn_is_no_plan() {
+        let agents = [target("finder")];
+        let form = Form { agents: &agents, max_tasks: 40, has_evidence: false };
+        let read = |prompt: &str| {
+            let tasks = vec![json!({"title": "A", "agent": "finder", "prompt": prompt}); 40];
+            Plan::read(&json!({"kind": "complex", "tasks": tasks}).to_string(), &form).map(|plan| plan.tasks.len())
+        };
+        assert_eq!(read(&"x".repeat(6_000)), Ok(40));
+        assert_eq!(read(&"ä".repeat(6_000)), Err("it has 481748 bytes, and may have 262144 at most".to_owned()));
+        let long = json!({"kind": "complex", "tasks": [], "drop": ["1.1".repeat(100_000)]}).to_string();
+        let form = Form { has_evidence: true, ..form };
+        assert_eq!(Plan::read(&long, &form), Err("it has 300041 bytes, and may have 262144 at most".to_owned()));
     }
 
     #[test]

@@ -10,6 +10,13 @@ pub(crate) const NO_BUDGET: &str = "the budget of this answer is used up";
 /// Somebody ended it.
 pub(crate) const STOPPED: &str = "it was stopped";
 
+/// Bytes of an answer: it has to fit into a Message, however it is written there.
+const ANSWER: usize = 128 << 10;
+
+/// Bytes of one thing that was said meanwhile, and of all of them: with the rest it has to fit into a prompt.
+const SAYING: usize = 32 << 10;
+const SAYINGS: usize = 128 << 10;
+
 /// Why a call has no result.
 pub(crate) fn why(call: &HarnessCall) -> String {
     let said = call.error.as_ref().map(|error| one_line(&error.message, 300)).filter(|said| !said.is_empty());
@@ -29,9 +36,10 @@ pub(crate) fn titled(task: &Task) -> String {
     format!("**{}** ({})", one_line(&task.part.title, 120), task.part.agent)
 }
 
-/// What people said, one after the other.
+/// What people said, one after the other, as a model is shown it.
 pub(crate) fn said<'a>(sayings: impl Iterator<Item = &'a crate::board::Saying>) -> String {
-    sayings.map(|said| format!("{}: {}", said.from, said.text)).collect::<Vec<_>>().join("\n\n")
+    let said = sayings.map(|said| format!("{}: {}", said.from, cut(&said.text, SAYING)));
+    cut(&said.collect::<Vec<_>>().join("\n\n"), SAYINGS)
 }
 
 /// What people are told who said more while the work went on.
@@ -44,10 +52,11 @@ pub(crate) fn taken_in(board: &Board) -> String {
     }
 }
 
-/// The answer: the text, or without one what was found; and in any case what is not in it, and why.
+/// The answer: the text, or without one what was found; and in any case what is not in it, and why. All of a text that is
+/// too long is at work.
 pub(crate) fn answer(board: &Board, text: Option<String>, why: Option<&str>) -> String {
     let found = || found(board);
-    let whole = text.or_else(found);
+    let whole = text.or_else(found).map(|whole| cut(&whole, ANSWER));
     let mut missing: Vec<_> = board.tasks().filter(|task| task.calls.text().is_none()).filter_map(missing).collect();
     missing.extend(why.filter(|_| whole.is_some()).map(|why| format!("- {}.", capital(why))));
     let Some(mut out) = whole else {

@@ -130,7 +130,8 @@ fn who_waits_is_told_that_a_person_is_asked_at_work() {
         err: answer with loopctl ask answer QST1 red | green | blue
         err: and then loopctl conv watch CON1
         exit 5
-    "#]].assert_eq(&world.say(&send));
+    "#]]
+    .assert_eq(&world.say(&send));
 }
 
 #[test]

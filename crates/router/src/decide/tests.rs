@@ -115,8 +115,7 @@ fn shown(step: Step) -> String {
     }
 }
 
-#[track_caller]
-fn check_with(lines: &str, change: impl FnOnce(&mut Rules<'_>), expected: Expect) {
+fn steps(lines: &str, change: impl FnOnce(&mut Rules<'_>)) -> Vec<Step> {
     let target = |name: &str| -> Target {
         let target = json!({"name": name, "description": "", "adapter": "loop", "actor": format!("harness/{name}"),
             "slots": 1, "running": 0, "queued": 0});
@@ -134,7 +133,12 @@ fn check_with(lines: &str, change: impl FnOnce(&mut Rules<'_>), expected: Expect
         obstacle: None,
     };
     change(&mut rules);
-    let steps: Vec<_> = decide(&board(lines), &rules).into_iter().map(shown).collect();
+    decide(&board(lines), &rules)
+}
+
+#[track_caller]
+fn check_with(lines: &str, change: impl FnOnce(&mut Rules<'_>), expected: Expect) {
+    let steps: Vec<_> = steps(lines, change).into_iter().map(shown).collect();
     let steps = if steps.is_empty() { "wait".to_owned() } else { steps.join("\n") };
     expected.assert_eq(&(steps + "\n"));
 }
@@ -345,6 +349,37 @@ fn what_is_decided_or_may_have_changed_something_is_not_done_again() {
         };
         check(&(two() + "work/1 succeeded one\nwork/2 " + how), rest());
     }
+}
+
+#[test]
+fn an_answer_fits_into_a_message() {
+    let long = "x".repeat(1 << 20);
+    let answer = |lines: &str| match steps(lines, |_| {}).pop() {
+        Some(Step::Answer { text, .. }) => format!("{} x\n{}\n", text.matches('x').count(), text.replace('x', "")),
+        other => panic!("no answer but {other:?}"),
+    };
+    let one = format!("question Q\nplan succeeded x\nplanned {ONE}\nwork/1 succeeded {long}");
+    expect![[r#"
+        131072 x
+         […917504 bytes left out]
+    "#]]
+    .assert_eq(&answer(&one));
+    let failed = format!("{}work/1 succeeded {long}\nwork/2 failed away\nwork/2/again failed away", two());
+    let failed = format!("{failed}\nsum failed away\nsum/again failed away");
+    expect![[r#"
+        131066 x
+        ## A
+
+         […917510 bytes left out]
+
+        ---
+
+        Not everything went well:
+
+        - **B** (writer), twice: away
+        - It could not be summed up: away.
+    "#]]
+    .assert_eq(&answer(&failed));
 }
 
 #[test]
