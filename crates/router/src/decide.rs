@@ -6,6 +6,9 @@ use crate::purse::Purse;
 use crate::words;
 use loopd_protocol::{Budget, CallPhase, HarnessCall, HarnessCallId, MessageId, Target};
 
+/// Calls that an answer names at most, the last ones: what the platform takes.
+const NAMED: usize = 100;
+
 /// What the Router may do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
@@ -222,10 +225,13 @@ impl Decision<'_> {
 
     fn working(&self, plan: &Plan) -> Vec<Step> {
         let repeated: Vec<_> = self.board.tasks().filter(|task| self.may_repeat(task)).collect();
-        if !repeated.is_empty()
+        if let Some(first) = repeated.first()
             && let Some(budget) = self.purse().for_tasks(repeated.len())
         {
-            return repeated.into_iter().flat_map(|task| self.repeat(task, budget)).collect();
+            // One note for all of them: a Turn has room for the calls and little else.
+            let text = repeated.iter().map(|task| failed(task)).collect::<Vec<_>>().join("\n\n");
+            let note = Step::Note { key: format!("{}/note", first.key), text };
+            return std::iter::once(note).chain(repeated.iter().map(|task| repeat(task, budget))).collect();
         }
         let goes_on = |task: &Task| task.calls.last().is_some_and(|call| !call.phase.is_final());
         if self.board.tasks().any(goes_on) { Vec::new() } else { self.summing(plan) }
@@ -234,17 +240,6 @@ impl Decision<'_> {
     fn may_repeat(&self, task: &Task) -> bool {
         let is_there = self.rules.agents.iter().any(|agent| agent.name == task.part.agent);
         is_there && task.calls.may_repeat()
-    }
-
-    fn repeat(&self, task: &Task, budget: Budget) -> [Step; 2] {
-        let why = task.calls.last().map(words::why).unwrap_or_default();
-        let text = format!("{} failed: {why}. Once more.", words::titled(task));
-        let (key, target) = (format!("{}/again", task.key), task.part.agent.clone());
-        let name = format!("{}/again", task.step);
-        [
-            Step::Note { key: format!("{}/note", task.key), text },
-            Step::Call { key, name, target, budget, ask: task.ask() },
-        ]
     }
 
     /// All tasks are over.
@@ -282,7 +277,9 @@ impl Decision<'_> {
 
     fn answer(&self, text: Option<String>, why: Option<&str>) -> Vec<Step> {
         let text = words::answer(self.board, text, why);
-        let calls = self.board.calls().filter(|call| call.phase == CallPhase::Succeeded).map(|call| call.id).collect();
+        let made_of = self.board.calls().filter(|call| call.phase == CallPhase::Succeeded).map(|call| call.id);
+        let mut calls: Vec<_> = made_of.collect();
+        calls.drain(..calls.len().saturating_sub(NAMED));
         // Nobody waits any more for what still goes on.
         let rest = self.board.calls().filter_map(|call| cancel(call, "it was answered without it"));
         let mut steps: Vec<_> = rest.collect();
@@ -302,6 +299,16 @@ impl Decision<'_> {
     fn note(&self, step: &str, text: String) -> Step {
         Step::Note { key: self.round.key(self.root, &format!("{step}/note")), text }
     }
+}
+
+fn failed(task: &Task) -> String {
+    let why = task.calls.last().map(words::why).unwrap_or_default();
+    format!("{} failed: {why}. Once more.", words::titled(task))
+}
+
+fn repeat(task: &Task, budget: Budget) -> Step {
+    let (key, target) = (format!("{}/again", task.key), task.part.agent.clone());
+    Step::Call { key, name: format!("{}/again", task.step), target, budget, ask: task.ask() }
 }
 
 fn cancel(call: &HarnessCall, why: &'static str) -> Option<Step> {

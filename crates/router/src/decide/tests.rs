@@ -1,6 +1,7 @@
 //! Boards as text, and what follows from them.
 
 use super::*;
+use crate::Config;
 use crate::board::Saying;
 use expect_test::{Expect, expect};
 use loopd_protocol::Spent;
@@ -348,6 +349,25 @@ fn what_is_decided_or_may_have_changed_something_is_not_done_again() {
             "#]]
         };
         check(&(two() + "work/1 succeeded one\nwork/2 " + how), rest());
+    }
+}
+
+/// A round whose plan has as many tasks as it may have, each of which ended like this.
+fn wide(end: &str) -> String {
+    let tasks = vec![r#"{"title":"A","agent":"finder","prompt":"a"}"#; Config::MOST_TASKS].join(",");
+    let ends = (1..=Config::MOST_TASKS).map(|number| format!("work/{number} {end}\n"));
+    format!("plan succeeded x\nplanned {{\"kind\":\"complex\",\"tasks\":[{tasks}]}}\n{}", ends.collect::<String>())
+}
+
+#[test]
+fn as_much_as_may_be_fits_into_a_turn() {
+    let again = steps(&format!("question Q\n{}", wide("failed away")), |_| {});
+    assert_eq!((again.len(), matches!(again[0], Step::Note { .. })), (Config::MOST_TASKS + 1, true));
+    let round = wide("succeeded one");
+    let rounds = format!("question Q\n{round}late And?\n{round}late And?\n{round}sum succeeded all");
+    match steps(&rounds, |_| {}).as_slice() {
+        [Step::Answer { calls, .. }] => assert_eq!(calls.len(), NAMED),
+        other => panic!("no answer but {other:?}"),
     }
 }
 
