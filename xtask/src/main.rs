@@ -19,8 +19,9 @@ cargo xtask WORD
   kills [--kills N] [--store sqlite] [--zombies]
                                kill real processes N times at random points (default 20) and count their effects;
                                with --zombies some are paused past their lease instead, and woken when replaced
-  e2e [--rounds N] [--real]    the server as real processes: killed in the middle of streams, questions and acceptance,
-                               N times each (default 3); model calls are counted. --real: with a real model, too
+  e2e [--rounds N] [--real]    the server as real processes: killed in the middle of streams, questions, acceptance and
+                               answers of the Router, N times each (default 3); model calls are counted. --real: with a
+                               real model, too
   sim [--seeds N | --seed S]   the deterministic simulation, optimised: N seeds (default 2000), or one again
   mutants [NAME…]              break the program on purpose: each fault must turn its named test red
   bench [--quick] [--json F]   speed and memory beside the raw limits of this machine
