@@ -1,6 +1,6 @@
 //! Targets that follow their manifests while the server runs.
 
-use crate::folder::{self, Read};
+use crate::folder::{self, Away, Read};
 use crate::says;
 use crate::targets::{Good, Source, Targets};
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use loopd_protocol::{Agent, AgentSource};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Mutex as AsyncMutex;
 
 /// How often manifests are looked at.
@@ -34,6 +34,7 @@ pub struct Live {
 #[derive(Debug)]
 struct State {
     read: Read,
+    away: Away,
     kept: Vec<Kept>,
     good: Good,
     /// The definition of each target.
@@ -74,7 +75,7 @@ impl Live {
             folder,
             source: Arc::new(source),
             agents: Arc::new(agents),
-            state: AsyncMutex::new(State { read, kept, good, known, said, is_set: true }),
+            state: AsyncMutex::new(State { read, away: Away::new(), kept, good, known, said, is_set: true }),
             now: Mutex::new(now),
             engine: OnceLock::new(),
         };
@@ -108,7 +109,7 @@ impl Live {
     async fn changed(&self, state: &State, kept: Vec<Kept>) -> Option<(Result<Read, String>, Vec<Kept>)> {
         let (folder, named) = (self.folder.clone(), state.read.named.clone());
         let (source, before) = (self.source.clone(), state.read.look.clone());
-        let is_same = state.is_set && kept == state.kept;
+        let is_same = state.is_set && state.away.is_empty() && kept == state.kept;
         let read = move || {
             let same = is_same && folder::look(folder.as_deref(), &named) == before;
             (!same).then(|| folder::read(folder.as_deref(), &named, &source.catalogue))
@@ -143,7 +144,10 @@ impl Roster for Live {
         let Some((read, kept)) = self.changed(&state, kept).await else { return Ok(()) };
         let mut complaints = BTreeSet::new();
         match read {
-            Ok(read) => state.read = read,
+            Ok(read) => {
+                let State { read: before, away, .. } = &mut *state;
+                *before = read.patient(before, away, Instant::now());
+            }
             // Its agents stay what they are until it reads again.
             Err(why) => {
                 complaints.insert(why);

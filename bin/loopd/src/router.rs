@@ -12,6 +12,7 @@ use loopd_operator::{Config as Process, Desk, Http, Operator};
 use loopd_platform::engine::Engine;
 use loopd_protocol::{ActorKey, ActorKind};
 use loopd_router::{Config, Prompts, Router};
+use loopd_server::{Counts, Sample};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -81,9 +82,40 @@ impl RouterSettings {
     }
 }
 
+/// What a Router that runs counts.
+#[derive(Debug)]
+struct Counting(Arc<Operator<Router>>);
+
+impl Counts for Counting {
+    fn samples(&self) -> Vec<Sample> {
+        let counted = self.0.counted();
+        let sample = |name, help, value| Sample { name, help, label: ("operator", Router::NAME.to_owned()), value };
+        vec![
+            sample("loopd_operator_waiting", "Conversations that wait for their Reconcile.", counted.waiting),
+            sample("loopd_operator_running", "Reconciles that are running.", counted.running),
+            sample("loopd_operator_reconciles_total", "Reconciles that were begun.", counted.reconciles),
+            sample("loopd_operator_turns_total", "Turns that were committed.", counted.turns),
+            sample("loopd_operator_acts_total", "Acts in them.", counted.acts),
+            sample("loopd_operator_failures_total", "Reconciles that failed.", counted.failures),
+            sample(
+                "loopd_operator_fenced_total",
+                "Turns that came too late: another process has the lease.",
+                counted.fenced,
+            ),
+            sample("loopd_operator_wait_microseconds_total", "Time from wake to Reconcile.", counted.waited_us),
+            sample(
+                "loopd_operator_work_microseconds_total",
+                "Time in Reconciles and their commits.",
+                counted.worked_us,
+            ),
+        ]
+    }
+}
+
 /// A Router that runs.
 #[derive(Debug)]
 pub struct Running {
+    operator: Arc<Operator<Router>>,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -97,15 +129,20 @@ impl Running {
         let actor = ActorKey::new(ActorKind::Operator, Router::NAME);
         let actor = actor.map_err(|error| Trouble::new(Exit::Failed, error.to_string()))?;
         let desk = Arc::new(Inside::new(engine.clone(), actor.clone()));
-        let operator = operator(desk, actor, config, "up");
+        let operator = Arc::new(operator(desk, actor, config, "up"));
         let stop = CancellationToken::new();
-        let stopped = stop.clone();
+        let (runs, stopped) = (operator.clone(), stop.clone());
         let task = tokio::spawn(async move {
-            if let Err(error) = operator.run(stopped).await {
+            if let Err(error) = runs.run(stopped).await {
                 says::note(&format!("the Router has stopped: {error}"));
             }
         });
-        Ok(Self { stop, task })
+        Ok(Self { operator, stop, task })
+    }
+
+    /// What it counts.
+    pub fn counts(&self) -> Arc<dyn Counts> {
+        Arc::new(Counting(self.operator.clone()))
     }
 
     /// Lets it end what it has begun.

@@ -108,6 +108,9 @@ pub async fn serve(settings: Settings, extra: Option<Extra>) -> Result<Exit, Tro
     let (told, router) = extra.map(|extra| (extra.told, extra.router)).unzip();
     let router = router.map(|config| Running::inside(&engine, config)).transpose()?;
     let server = Server::keeping(engine.clone(), settings.server(instance)?, live);
+    if let Some(router) = &router {
+        server.count(router.counts());
+    }
     let url = format!("http://{address}");
     data.announce(&Announced { address: &url, pid: std::process::id(), version: env!("CARGO_PKG_VERSION") })?;
     greet(&engine, told.into_iter().chain(data.complaint()).chain(complaints), &url, router.is_some());

@@ -153,7 +153,9 @@ pub fn items<'a>(record: &'a Record, payload: &'a [u8]) -> Vec<Item<'a>> {
         Record::Signal(signal) if signal.name == MESSAGE_SIGNAL => alloc::vec![Item::User(whole())],
         Record::QuestionEnded(ended) => match ended.end {
             QuestionEnd::Answered => joined(&ended.joins, CallId(0), whole(), false),
-            QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut | QuestionEnd::Withdrawn => {
+            // Who declines has answered; to ask again would be no use.
+            QuestionEnd::Declined => joined(&ended.joins, CallId(0), "the person declined to answer", true),
+            QuestionEnd::Dismissed | QuestionEnd::TimedOut | QuestionEnd::Withdrawn => {
                 joined(&ended.joins, CallId(0), "nobody answered", true)
             }
         },

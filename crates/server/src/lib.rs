@@ -21,13 +21,14 @@ mod serve;
 mod stream;
 
 pub use config::{Limits, ServerConfig};
+pub use metrics::{Counts, Sample};
 pub use openapi::openapi;
 pub use serve::Peer;
 
 use axum::Router;
 use loopd_platform::{Engine, Platform, Roster};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// The server. Clones are handles to the same.
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     /// What makes targets of manifests, when there is such a thing.
     agents: Option<Arc<dyn Roster>>,
+    counts: OnceLock<Arc<dyn Counts>>,
     pub(crate) config: ServerConfig,
     pub(crate) cookies: cookie::Cookies,
     pub(crate) rates: rates::Rates,
@@ -68,6 +70,10 @@ impl Shared {
 
     pub(crate) fn agents(&self) -> Option<&dyn Roster> {
         self.agents.as_deref()
+    }
+
+    pub(crate) fn samples(&self) -> Vec<Sample> {
+        self.counts.get().map(|counts| counts.samples()).unwrap_or_default()
     }
 
     pub(crate) const fn limits(&self) -> &Limits {
@@ -103,9 +109,16 @@ impl Server {
             ending: CancellationToken::new(),
             engine,
             agents,
+            counts: OnceLock::new(),
             config,
         };
         Self { app: Arc::new(app) }
+    }
+
+    /// `/metrics` has the figures of these as well. Those that were given first stay.
+    pub fn count(&self, counts: Arc<dyn Counts>) {
+        // Given twice, the first ones count.
+        let _ = self.app.counts.set(counts);
     }
 
     /// All routes, with everything that is checked before and said after.

@@ -20,12 +20,32 @@ pub(crate) struct Metrics {
     calls: AtomicU64,
 }
 
+/// One figure of somebody else, for `/metrics`. No label may hold anything that somebody sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// Its name; one that ends in `_total` only ever grows.
+    pub name: &'static str,
+    /// What it is, as a sentence.
+    pub help: &'static str,
+    /// What it is about: name and value of a label.
+    pub label: (&'static str, String),
+    /// Its value now.
+    pub value: u64,
+}
+
+/// Somebody in the process of a server who counts, for `/metrics`.
+pub trait Counts: Send + Sync + std::fmt::Debug {
+    /// The figures as they are now, those of one name together.
+    fn samples(&self) -> Vec<Sample>;
+}
+
 /// What is read at the moment of asking.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub(crate) streams: usize,
     pub(crate) calls: BTreeMap<&'static str, u64>,
     pub(crate) ready: bool,
+    pub(crate) others: Vec<Sample>,
 }
 
 impl Metrics {
@@ -88,6 +108,14 @@ impl Metrics {
         out.one("loopd_streams_open", "gauge", "Streams that are open.", streams);
         out.one("loopd_ready", "gauge", "Whether new work is taken.", u64::from(gauges.ready));
         out.one("loopd_uptime_seconds", "gauge", "Seconds since the start.", self.started.elapsed().as_secs());
+        let mut last = "";
+        for Sample { name, help, label: (label, about), value } in &gauges.others {
+            if *name != last {
+                out.head(name, if name.ends_with("_total") { "counter" } else { "gauge" }, help);
+                last = name;
+            }
+            out.line(name, &[(label, about)], *value);
+        }
         out.0
     }
 }
@@ -109,5 +137,27 @@ impl Text {
     fn one(&mut self, name: &str, kind: &str, help: &str, value: u64) {
         self.head(name, kind, help);
         self.line(name, &[], value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_count_stands_under_one_head_each() {
+        let sample = |name, about: &str, value| Sample {
+            name,
+            help: "What it is.",
+            label: ("operator", about.to_owned()),
+            value,
+        };
+        let others = vec![sample("x_waiting", "a", 1), sample("x_waiting", "b", 2), sample("x_turns_total", "a", 3)];
+        let text = Metrics::new().text(&Gauges { others, ..Gauges::default() });
+        let (_, shown) = text.split_once("loopd_uptime_seconds 0\n").expect("the others come last");
+        let expected = "# HELP x_waiting What it is.\n# TYPE x_waiting gauge\nx_waiting{operator=\"a\"} 1\n\
+                        x_waiting{operator=\"b\"} 2\n\
+                        # HELP x_turns_total What it is.\n# TYPE x_turns_total counter\nx_turns_total{operator=\"a\"} 3\n";
+        assert_eq!(shown, expected);
     }
 }

@@ -3,7 +3,8 @@
 use crate::served::Served;
 use crate::world::{World, end};
 use expect_test::{Expect, expect};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 
 const ASK: [&str; 7] = ["conv", "send", "last", "Tea or coffee?", "--to", "operator/router", "--wait"];
 
@@ -76,6 +77,23 @@ fn work_is_shown_between_question_and_answer() {
     assert_eq!((plain, with_work.lines().count()), (2, 7));
     let limited = world.loopctl(&["conv", "show", "--work", "--limit", "1", "-o", "name"]).out;
     assert_eq!(limited.lines().count(), 1, "what was done before the first message that is shown is left out");
+}
+
+#[test]
+fn what_the_router_does_is_counted() {
+    let (_world, served) = answered();
+    let mut stream = TcpStream::connect(served.addr()).expect("a connection");
+    stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").expect("asked");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let count = |name: &str| {
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(&format!("loopd_operator_{name}{{operator=\"router\"}} ")));
+        line.unwrap_or_else(|| panic!("{name}: {text}")).parse::<u64>().expect("a number")
+    };
+    // To plan; the plan with its two calls; to sum up; the answer.
+    assert!(count("turns_total") >= 4 && count("acts_total") >= 6, "{text}");
+    assert_eq!(count("failures_total"), 0);
 }
 
 #[test]

@@ -49,7 +49,8 @@ async fn metrics(State(app): State<App>, peer: Option<Extension<Peer>>, headers:
     }
     let targets = app.engine.targets();
     let sum = |count: fn(&loopd_protocol::Target) -> u32| targets.iter().map(|target| u64::from(count(target))).sum();
-    let mut gauges = Gauges { streams: app.rates.open_streams(), ready: app.is_ready(), ..Gauges::default() };
+    let (streams, ready, others) = (app.rates.open_streams(), app.is_ready(), app.samples());
+    let mut gauges = Gauges { streams, ready, others, ..Gauges::default() };
     gauges.calls.insert(CallPhase::Running.name(), sum(|target| target.running));
     gauges.calls.insert(CallPhase::Queued.name(), sum(|target| target.queued));
     let text = app.metrics.text(&gauges);
