@@ -153,9 +153,7 @@ pub fn items<'a>(record: &'a Record, payload: &'a [u8]) -> Vec<Item<'a>> {
         Record::Signal(signal) if signal.name == MESSAGE_SIGNAL => alloc::vec![Item::User(whole())],
         Record::QuestionEnded(ended) => match ended.end {
             QuestionEnd::Answered => joined(&ended.joins, CallId(0), whole(), false),
-            // Who declines has answered; to ask again would be no use.
-            QuestionEnd::Declined => joined(&ended.joins, CallId(0), "the person declined to answer", true),
-            QuestionEnd::Dismissed | QuestionEnd::TimedOut | QuestionEnd::Withdrawn => {
+            QuestionEnd::Declined | QuestionEnd::Dismissed | QuestionEnd::TimedOut | QuestionEnd::Withdrawn => {
                 joined(&ended.joins, CallId(0), "nobody answered", true)
             }
         },

@@ -304,11 +304,7 @@ async fn asked_at_work(person: impl AsyncFnOnce(&World, &Question), expected: Ex
 async fn an_agent_that_asks_is_answered_or_denied_and_goes_on() {
     asked_at_work(async |world, question| world.answer(question, "that one").await, expect!["I was told: that one."])
         .await;
-    asked_at_work(
-        async |world, question| world.decline(question).await,
-        expect!["I was told: the person declined to answer."],
-    )
-    .await;
+    asked_at_work(async |world, question| world.decline(question).await, expect!["I was told: nobody answered."]).await;
     asked_at_work(async |world, question| world.dismiss(question).await, expect!["I was told: nobody answered."]).await;
 }
 
